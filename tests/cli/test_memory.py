@@ -257,3 +257,13 @@ def test_invalid_arguments_are_rejected_without_traceback(filled, arguments, mes
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def test_reembed_changes_the_embedder(filled, monkeypatch):
+    report = read_json(filled("reembed", "--embedder", "static", "--json"))
+    assert report == {"embedder": "meve-static-1", "users": 1, "records": 2}
+    assert "Tomatoes" in filled("search", "how much sun?", "--user", "alice").stdout
+    monkeypatch.setenv("MEVE_EMBEDDER", "minilm")
+    refused = filled("list", "--user", "alice")
+    assert refused.exit_code == 1
+    assert "meve memory reembed --embedder" in " ".join(refused.output.split())

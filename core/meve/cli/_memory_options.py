@@ -1,5 +1,6 @@
 """Options and arguments that the `meve memory` commands share."""
 
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,8 +31,10 @@ Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", meta
 
 
 @contextmanager
-def open_memory(file: Path, policy: Path | None, key: Path | None, *, make: bool = False) -> Iterator["GovernedMemory"]:
-    """Open an existing memory, or create one if `make` is true."""
+def open_memory(
+    file: Path, policy: Path | None, key: Path | None, *, make: bool = False, embedder: str | None = None
+) -> Iterator["GovernedMemory"]:
+    """Open an existing memory, or create one if `make` is true; with `embedder`, to write new vectors."""
     from meve.errors import AuditError, StorageError
     from meve.memory import GovernedMemory, Policy
 
@@ -42,7 +45,10 @@ def open_memory(file: Path, policy: Path | None, key: Path | None, *, make: bool
     except OSError as cause:
         raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
     loaded = None if policy is None else Policy.from_yaml(policy)
-    with GovernedMemory.open(file, policy=loaded, audit_key=secret) as governed_memory:
+    with GovernedMemory.open(
+        file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
+        reembed=embedder is not None,
+    ) as governed_memory:  # fmt: skip
         yield governed_memory
 
 

@@ -339,6 +339,23 @@ def maintain(
         print_line(f"would be: {summary}" if dry_run else summary)
 
 
+def reembed(
+    file: File,
+    embedder: Annotated[str, typer.Option(help="minilm, static, or the name or folder of a model.", metavar="NAME")],
+    policy: PolicyFile = None,
+    key: KeyFile = None,
+    reason: Reason = "on request",
+    as_json: AsJson = False,
+) -> None:
+    """Write new vectors of all memories by another embedder. After an interruption, run it again."""
+    with open_memory(file, policy, key, embedder=embedder) as governed_memory:
+        report = governed_memory.reembed(reason=reason)
+    if as_json:
+        write_json({"embedder": report.embedder, "users": report.users, "records": report.records})
+    else:
+        print_line(f"{format_count(report.records, 'memory', 'memories')} embedded with {report.embedder}")
+
+
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
     """Print the numbers of users, memories and log entries."""
     with open_memory(file, policy, key) as governed_memory:
@@ -350,6 +367,6 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
         print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
 
 
-for _command in (add, search, explain, forget, restore, export, hold, audit, verify, maintain, stats):
+for _command in (add, search, explain, forget, restore, export, hold, audit, verify, maintain, reembed, stats):
     memory_app.command()(handle_errors(_command))
 memory_app.command("list")(handle_errors(list_))

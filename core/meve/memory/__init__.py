@@ -21,6 +21,7 @@ from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryOptions
 from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
+from meve.memory._write.reembedding import ReembedReport
 from meve.memory._write.writer import ErasureReport, UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
@@ -32,7 +33,7 @@ __all__ = [
     "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
     "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord",
     "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference",
-    "RecordOptions", "RecordedTurns", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge", "RuleUsageJudge",
-    "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateJudge", "UpdateOptions",
-    "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "RecordOptions", "RecordedTurns", "ReembedReport", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge",
+    "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateJudge",
+    "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
 ]  # fmt: skip

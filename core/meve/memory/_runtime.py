@@ -17,12 +17,13 @@ from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
+from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
+from meve.memory.records import MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -40,6 +41,9 @@ class MemoryOptions(TypedDict, total=False):
     """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
     """Counts budgets, as for a `Retriever`."""
+    reembed: bool
+    """Whether to accept a memory that another embedder was made with. Until `GovernedMemory.reembed`, its memories are
+    found by words alone. False by default."""
     clock: Clock | None
     """The source of the time."""
     audit_key: bytes | None
@@ -67,7 +71,7 @@ class MemoryRuntime:
 
     store: RecordStore
     policy: Policy
-    embedder: Embedder
+    embedder: MemoryEmbedders
     verifier: Verifier
     verify_threshold: float
     """Minimum probability of the verifier for a memory to be returned, in [0, 1]."""
@@ -91,8 +95,8 @@ class MemoryRuntime:
         store = RecordStore.open(backend, chain)
         made_with = store.embedder_name()
         default = made_with if made_with in SHIPPED else ACCURATE
-        embedder = resolve_embedder(options.get("embedder"), default=default)
-        store.claim_embedder(embedder.name, embedder.dimension)
+        embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))
+        store.claim_embedder(embedder.model, reembed=check_flag(options.get("reembed", False), "reembed"))
         return cls(
             store=store,
             policy=policy,
@@ -121,28 +125,33 @@ class MemoryRuntime:
             ModelError: the embedder failed.
         """
         with_text = [r for r in records if r.text]
-        d = self.embedder.dimension
-        vectors = np.zeros((len(records), d), dtype=np.float32)
+        embedder = self.embedder.current
+        vectors = np.zeros((len(records), embedder.dimension), dtype=np.float32)
         if with_text:
-            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-                embedded = self.embedder.embed_passages([r.text for r in with_text])
-            vectors[[bool(r.text) for r in records]] = validate_vectors(
-                embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
-            )
+            vectors[[bool(r.text) for r in records]] = self.embed_texts([r.text for r in with_text], embedder)
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
-            StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
+            StoredRecord(
+                record=record, vector=vector, tokens=next(tokens) if record.text else 0, model=model_of(embedder)
+            )
             for record, vector in zip(records, vectors, strict=True)
         ]
 
-    def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,); a query may be longer than the model's window."""
-        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
+    def embed_texts(self, texts: Sequence[str], embedder: Embedder) -> FloatArray:
+        """Return the vectors of one or more texts, shape (n, d)."""
+        with wrap_errors(ModelError, f"embedding a memory with {embedder.name!r}"):
+            embedded = embedder.embed_passages(texts)
+        return validate_vectors(embedded, (len(texts), embedder.dimension), f"embedder {embedder.name!r}")
+
+    def embed_query(self, query: str, model: str) -> FloatArray:
+        """Return a query's vector by a known embedder, shape (d,); a query may be longer than the model's window."""
+        embedder = self.embedder.of(model)
+        with wrap_errors(ModelError, f"embedding the query with {embedder.name!r}"):
             try:
-                vector = self.embedder.embed_query(query)
+                vector = embedder.embed_query(query)
             except QueryError:  # longer than the model's window: a chat message is embedded as a text is, in pieces
-                vector = self.embedder.embed_passages([query])[0]
-        return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
+                vector = embedder.embed_passages([query])[0]
+        return validate_vectors(vector, (embedder.dimension,), f"embedder {embedder.name!r}")
 
     def event(
         self,

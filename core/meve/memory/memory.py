@@ -1,13 +1,14 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from meve.components.embedders import resolve_embedder
 from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
 from meve.memory._async_runner import AsyncRunner
@@ -31,6 +32,7 @@ from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
+from meve.memory._write.reembedding import Reembedder, ReembedReport
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
@@ -38,6 +40,7 @@ from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
+from meve.ports import Embedder
 
 
 class GovernedMemory:
@@ -56,7 +59,7 @@ class GovernedMemory:
         self._writer = RecordWriter(runtime)
         load = Load(runtime.policy.limits.busy)
         self._reflector = Reflector(runtime, load)
-        indexes = UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors)
+        indexes = UserIndexes(runtime.store, runtime.embedder, runtime.policy.limits.vectors)
         recalls = RecallCache(runtime.policy.limits.recalls)
         self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
@@ -416,6 +419,34 @@ class GovernedMemory:
         background = Background(self.maintain, seconds)
         self._background.append(background)
         return background
+
+    def reembed(
+        self,
+        embedder: Embedder | str | None = None,
+        *,
+        reason: str = "on request",
+        progress: Callable[[int, int], object] = lambda _done, _users: None,
+    ) -> ReembedReport:
+        """Write new vectors of all records, by another embedder, which is the memory's from then on.
+
+        The records of one user get their new vectors in one transaction. Until then, this process finds them by the
+        old vectors, and what is added meanwhile by its words. After a crash, call it again: it goes on with the users
+        that aren't done. Other processes with the old embedder go on working, but find records with new vectors by
+        words alone, and warn; open the memory again there. The audit log gets an entry for each user.
+
+        Args:
+            embedder: as for `open`; None for the memory's own, to go on, or after `open(…, reembed=True)`.
+            reason: for the audit log; must hold no content.
+            progress: called with the number of users done and of all users, after each.
+
+        Raises:
+            ConfigurationError: an invalid embedder.
+            ModelError: the embedder failed; the users that are done keep their new vectors.
+            StorageError: the store can't be written.
+        """
+        runtime = self._runtime
+        chosen = runtime.embedder.current if embedder is None else resolve_embedder(embedder)
+        return Reembedder(runtime, chosen, check_text(reason, "reason"), progress).run()
 
     def stats(self) -> MemoryStats:
         """Return the size of the memory."""

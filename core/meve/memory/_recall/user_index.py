@@ -1,8 +1,9 @@
 """The search index of one user's memories: vectors, keywords, and the fields that policies filter by, in arrays."""
 
 import threading
+import warnings
 from bisect import bisect
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,9 +16,10 @@ from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
-from meve.errors import StoreCorruptError
+from meve.errors import StaleWarning, StoreCorruptError
 from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._embedders import MemoryEmbedders
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
@@ -32,6 +34,10 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
+_EMBEDDER_CHANGED = (
+    "{} holds vectors of {!r}, which this process can't search by: memories with them are found by words alone; open "
+    "the memory again with that embedder, or call reembed()"
+)
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -101,18 +107,24 @@ class UserIndex:
     """The search index of a user's records as of one version of the store. Hold `lock` while using it.
 
     Args:
-        dimension: the length d of a vector.
+        model: the embedder by whose vectors it searches, by its name in the store; records with other vectors are
+            found by words alone.
     """
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, model: str) -> None:
         self.version = 0
         self.lock = threading.RLock()
-        self._dimension = dimension
+        self.model = model
         self._reset()
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._positions)
+
+    @property
+    def dimension(self) -> int:
+        """The length d of a vector."""
+        return int(self.model.rpartition(" ")[2])
 
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}
@@ -120,7 +132,7 @@ class UserIndex:
         """By row."""
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
-        self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
+        self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
         self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
         """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
@@ -217,18 +229,19 @@ class UserIndex:
         stored = [s for n in self._standing if (s := self._stored[n]) is not None and scope.admits(s.record)]
         return [s.record for s in sorted(stored, key=lambda s: (s.record.created_at, s.row))]
 
-    def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
+    def find_relevant(self, text: str, vector: FloatArray | None, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
         Args:
             text: the query.
-            vector: its embedding, shape (d,).
+            vector: its embedding by the index's model, shape (d,); None to rank by words alone.
             k: the maximum number of records.
             mask: the positions that may be returned, shape (n,); excluded neighbours add no relevance.
             rule: the weights of relevance.
         """
         # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
-        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, normalize(vector)), 0.0)
+        query = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
+        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, query), 0.0)
         cosines *= mask.astype(np.float64)
         shares = np.zeros(len(mask))
         positions_with_words, word_shares = self.words.score_shares(text)
@@ -262,7 +275,8 @@ class UserIndex:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        vectors = np.array([stored.vector for stored in added])
+        blank = np.zeros(self.dimension, dtype=np.float32)
+        vectors = np.array([stored.vector if stored.model == self.model else blank for stored in added])
         if not (np.abs(vectors) < _MAX_COMPONENT).all():
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
@@ -333,13 +347,13 @@ class UserIndexes:
 
     Args:
         store: the records to index.
-        dimension: the length of a vector.
+        embedders: those whose vectors can be searched.
         max_records: the maximum number of records of all users; a single user's index may be larger.
     """
 
-    def __init__(self, store: RecordStore, dimension: int, max_records: int) -> None:
+    def __init__(self, store: RecordStore, embedders: MemoryEmbedders, max_records: int) -> None:
         self._store = store
-        self._dimension = dimension
+        self._embedders = embedders
         self._max_records = max_records
         self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
         self._guard = threading.Lock()
@@ -347,13 +361,26 @@ class UserIndexes:
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""
         with self._guard:
-            index = self._indexes.setdefault(user, UserIndex(self._dimension))
+            index = self._indexes.setdefault(user, UserIndex(self._embedders.model))
             self._indexes.move_to_end(user)
         with index.lock:
             if self._store.version(user) != index.version:
-                index.apply(self._store.changes(user, index.version))
+                self._update(user, index)
         self._shrink(user)
         return index
+
+    def _update(self, user: str, index: UserIndex) -> None:
+        changes = self._store.changes(user, index.version)
+        if not changes.is_complete and any(s.record.text and s.model != index.model for s in changes.records):
+            changes = self._store.changes(user, 0)  # the vectors of another model may be the majority now
+        if changes.is_complete:
+            models = Counter(s.model for s in changes.records if s.record.text)
+            index.model = max(self._embedders.models, key=lambda model: models[model])
+            if foreign := sorted(models.keys() - set(self._embedders.models)):
+                warnings.warn(
+                    _EMBEDDER_CHANGED.format(self._store.backend.name, foreign[0]), StaleWarning, stacklevel=2
+                )
+        index.apply(changes)
 
     def refresh(self, user: str) -> None:
         """Update a user's index if it is in memory."""

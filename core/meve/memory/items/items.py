@@ -159,13 +159,14 @@ class Items:
         user, begin = user_key(user_id), check_namespace(prefix)
         limit, offset = (min(check_count(n, name), _MAX_COUNT) for n, name in ((limit, "limit"), (offset, "offset")))
         question = _question(query)
-        vector = None if question is None else self._runtime.embed_query(question)
         index = self._searcher.indexes.of(user)
+        model = index.model
+        vector = None if question is None else self._runtime.embed_query(question, model)
         with index.lock:
-            if question is None or vector is None:
+            if question is None:
                 items = _records(index, index.newest(index.items(begin, self._runtime.clock.now())))
             else:
-                items = self._ranked(index, begin, question, vector, offset + limit)
+                items = self._ranked(index, begin, question, vector if index.model == model else None, offset + limit)
             wanted = (each for each in items if where is None or where(each[0].metadata["value"]))
             page = list(islice(wanted, offset, offset + limit))
         if question is not None:
@@ -199,7 +200,7 @@ class Items:
         return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
 
     def _ranked(
-        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, count: int
+        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray | None, count: int
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
         now = self._runtime.clock.now()
         positions = index.items(prefix, now)

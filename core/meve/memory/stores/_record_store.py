@@ -51,6 +51,9 @@ class UserChange:
     """Whether everything of the user was erased."""
 
 
+_FORMER = "former_embedders"
+"""The setting that lists, as JSON, the embedders whose vectors `reembed` is replacing."""
+
 Listener = Callable[[UserChange], None]
 Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
 _encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -78,6 +81,7 @@ class RecordTransaction:
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
+        self.users = transaction.users
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)
@@ -127,6 +131,12 @@ class RecordTransaction:
             self._change(user).erased.append(record)
             self._written.pop((user, record.id), None)
             self._erased[user, record.id] = record.kind
+
+    def put_vectors(self, user: str, *stored: StoredRecord) -> None:
+        """Write new vectors of records. Their states stay, so the log needs no entry of each."""
+        self._change(user)
+        for each in stored:
+            self._transaction.put(user, each)
 
     def forget_user(self, user: str) -> None:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
@@ -238,15 +248,41 @@ class RecordStore:
             claimed = snapshot.setting("embedder")
         return None if claimed is None else claimed.rpartition(" ")[0]
 
-    def claim_embedder(self, name: str, dimension: int) -> None:
-        """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""
-        mine = f"{name} {dimension}"
-        theirs = self._claim("embedder", mine)
-        if theirs != mine:
+    def claim_embedder(self, model: str, *, reembed: bool = False) -> None:
+        """Store which embedder makes the vectors; with `reembed`, that it makes them from now on.
+
+        Until `finish_reembedding`, the embedders before it are accepted, too.
+
+        Raises:
+            IndexMismatchError: another one is stored, and `reembed` is false.
+        """
+        theirs = self._claim("embedder", model)
+        if model == theirs or (not reembed and model in self._former_embedders()):
+            return
+        if not reembed:
             raise IndexMismatchError(
-                f"the embedder is {mine!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
-                "open it with that embedder"
+                f"the embedder is {model!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
+                "open it with that embedder, or write new vectors, by `meve memory reembed --embedder NAME` or "
+                "GovernedMemory.open(…, embedder=…, reembed=True).reembed()"
             )
+        with self.backend.writing() as transaction:
+            before = transaction.setting("embedder")
+            former = {*_former_embedders(transaction), *([before] if before else [])} - {model}
+            transaction.put_setting("embedder", model)
+            transaction.put_setting(_FORMER, json.dumps(sorted(former)))
+
+    def finish_reembedding(self, model: str, is_done: Callable[[RecordTransaction], bool]) -> bool:
+        """Refuse the embedders before `model` from now on, if all is done. Return whether it is."""
+        with self.backend.writing() as transaction:
+            if not is_done(RecordTransaction(transaction)):
+                return False
+            if transaction.setting("embedder") == model:
+                transaction.put_setting(_FORMER, "[]")
+        return True
+
+    def _former_embedders(self) -> set[str]:
+        with self.backend.reading() as snapshot:
+            return _former_embedders(snapshot)
 
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
@@ -380,6 +416,10 @@ class RecordStore:
                     if head is not None:
                         transaction.append((), head)
         return current
+
+
+def _former_embedders(snapshot: Snapshot) -> set[str]:
+    return set(json.loads(snapshot.setting(_FORMER) or "[]"))
 
 
 def _get_head(snapshot: Snapshot) -> SealedHead:
