@@ -1,5 +1,6 @@
 """Options and arguments that the `meve memory` commands share."""
 
+import json
 import os
 import shlex
 from collections.abc import Iterator
@@ -70,6 +71,22 @@ def parse_user(name: str) -> str | int:
         return int(name.removeprefix("int:"))
     except ValueError:
         raise typer.BadParameter(f"--user must be a text, or a whole number such as int:42, got {name}") from None
+
+
+def read_json(file: Path) -> object:
+    """Return the contents of a JSON file.
+
+    Raises:
+        ValidationError: it can't be read, or is no JSON.
+    """
+    from meve.errors import ValidationError
+
+    try:
+        return json.loads(file.read_bytes())
+    except OSError as cause:
+        raise ValidationError(f"{file} can't be read: {cause}; check the path") from cause
+    except ValueError as cause:
+        raise ValidationError(f"{file} is no JSON ({cause}): give an exported file") from cause
 
 
 def parse_span(text: str | None) -> timedelta | None:

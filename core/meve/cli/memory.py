@@ -23,11 +23,13 @@ from meve.cli._memory_options import (
     open_memory,
     parse_span,
     parse_user,
+    read_json,
 )
 from meve.cli._memory_tables import (
     format_expiry,
     print_erased,
     print_events,
+    print_import,
     print_records,
     print_unknown_user,
     print_verification,
@@ -35,7 +37,7 @@ from meve.cli._memory_tables import (
 from meve.cli._render import format_count, print_line, print_text, write_json
 
 if TYPE_CHECKING:
-    from meve.memory import ErasureReport
+    from meve.memory import ErasureReport, ImportFormat
     from meve.memory._audit.chain import Action
     from meve.memory.policy import PolicyClass, RecordSource
 
@@ -50,6 +52,9 @@ UNKNOWN_USER = 3
 """Exit status of `forget` if nothing is stored of the user."""
 ALTERED_RECORDS = 4
 """Exit status of `verify` if the log is intact, and a memory isn't as it says."""
+
+REFUSED_ROWS = 5
+"""Exit status of `import` if rows were refused."""
 
 
 def add(
@@ -246,6 +251,40 @@ def export(
         print_line(f"{format_count(len(data['records']), 'memory', 'memories')} of {user}: {to}")
 
 
+def import_(
+    data: Annotated[Path, typer.Argument(help="The JSON file to import.", metavar="JSON")],
+    file: File,
+    user: Annotated[str | None, typer.Option(help="The only owner; other rows are refused.", metavar="ID")] = None,
+    format: Annotated[str | None, typer.Option(help="meve, mem0 or langgraph; found out by default.")] = None,
+    namespaces: Annotated[
+        str | None, typer.Option(help="Where LangGraph's namespaces name the owner: 'memories/{user_id}/*'.")
+    ] = None,
+    source: Annotated[str, typer.Option(help="The source of memories of mem0.")] = "doc",
+    policy_class: Annotated[str, typer.Option("--class", help="The class of memories of mem0.")] = "factual",
+    restore_erased: Annotated[bool, typer.Option("--restore-erased", help="Bring back deleted memories.")] = False,
+    policy: PolicyFile = None,
+    key: KeyFile = None,
+    dry_run: DryRun = False,
+    reason: Reason = "import",
+    as_json: AsJson = False,
+) -> None:
+    """Import an export of this program, of mem0 or of a LangGraph store. What is known stays as it is.
+
+    Exits with 5 if rows were refused; the others are imported.
+    """
+    exported = read_json(data)
+    with open_memory(file, policy, key, make=not dry_run) as governed_memory:
+        report = governed_memory.import_(
+            exported, user_id=None if user is None else parse_user(user), format=cast("ImportFormat | None", format),
+            namespaces=namespaces, source=cast("RecordSource", source),
+            policy_class=cast("PolicyClass", policy_class), restore_erased=restore_erased, dry_run=dry_run,
+            reason=reason,
+        )  # fmt: skip
+    print_import(report, as_json=as_json)
+    if report.rejected:
+        raise typer.Exit(REFUSED_ROWS)
+
+
 def hold(
     id: Annotated[str, typer.Argument(help="The memory's id.")],
     user: User,
@@ -370,3 +409,4 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
 for _command in (add, search, explain, forget, restore, export, hold, audit, verify, maintain, reembed, stats):
     memory_app.command()(handle_errors(_command))
 memory_app.command("list")(handle_errors(list_))
+memory_app.command("import")(handle_errors(import_))

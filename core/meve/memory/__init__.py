@@ -12,6 +12,8 @@ from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge, UpdateVerdict
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge, UsageVerdict
+from meve.memory._import.importer import ImportReport
+from meve.memory._import.rows import ImportFormat
 from meve.memory._maintenance.maintenance import Background
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
@@ -31,9 +33,10 @@ from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck", "ClassRule",
     "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
-    "ExtractiveSummariser", "GovernedMemory", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord",
-    "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference",
-    "RecordOptions", "RecordedTurns", "ReembedReport", "ReflectionResult", "RuleContradiction", "RuleUpdateJudge",
-    "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser", "Tagger", "Turn", "TurnRules", "UpdateJudge",
-    "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "ExtractiveSummariser", "GovernedMemory", "ImportFormat", "ImportReport", "LlmUpdateJudge", "MaintenanceReport",
+    "MemoryOptions", "MemoryRecord", "MemoryStats", "NliContradiction", "Policy", "PolicyTagger", "Prompt",
+    "PromptBudget", "Recall", "RecordDifference", "RecordOptions", "RecordedTurns", "ReembedReport", "ReflectionResult",
+    "RuleContradiction", "RuleUpdateJudge", "RuleUsageJudge", "SearchOptions", "SourceClassifier", "Summariser",
+    "Tagger", "Turn", "TurnRules", "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict",
+    "format_recall", "record_turns",
 ]  # fmt: skip

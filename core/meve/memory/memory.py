@@ -1,22 +1,20 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from meve.components.embedders import resolve_embedder
 from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
 from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.audit_log import AuditLog
-from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
-from meve.memory._maintenance.plan import MaintenanceReport
+from meve.memory._operations import Operations
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
     Prompt,
@@ -32,18 +30,16 @@ from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_index import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
-from meve.memory._write.reembedding import Reembedder, ReembedReport
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
+from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
-from meve.ports import Embedder
 
 
-class GovernedMemory:
+class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
     `open` makes it.
@@ -323,34 +319,6 @@ class GovernedMemory:
         ]
         return sorted(shown, key=lambda r: r.id)
 
-    def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready; expired and erased records aren't included.
-
-        `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
-        """
-        return export_user(self._runtime, user_key(user_id), user_id)
-
-    def explain(
-        self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
-    ) -> builtins.list[Explanation]:
-        """Return the memories about a topic, private ones included, each with its entries of the audit log.
-
-        Args:
-            about: the topic.
-            user_id: whose memory.
-            limit: the maximum number of records.
-            include_archived: whether to return archived records and those that another one replaced, too.
-
-        Raises:
-            QueryError: `about` is blank.
-        """
-        query = make_query(
-            about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000, include_superseded=include_archived,
-        )  # fmt: skip
-        archived = self._searcher.look_in_archive(query) if include_archived else None
-        return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
-
     def prompt(
         self,
         query: str,
@@ -388,69 +356,6 @@ class GovernedMemory:
         return compose_prompt(
             recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
         )
-
-    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
-        """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
-
-        A policy can also let it prune, summarise and archive records of low scores. `restore` takes back whatever is
-        closed or archived.
-
-        Reads never wait for it, and never return expired records, with or without it.
-
-        Args:
-            user_id: whose records; None for everybody's.
-            dry_run: only report what would be done, without running deferred reflections first.
-
-        Raises:
-            ModelError: a component that compares or summarises failed; everything else is done, for every user.
-        """
-        if not dry_run:
-            self._reflector.run_deferred()
-        return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
-
-    def maintain_every(self, seconds: float) -> Background:
-        """Run `maintain` in a thread, until `stop` is called or the memory is closed.
-
-        Raises:
-            ConfigurationError: `seconds` isn't positive.
-        """
-        if not seconds > 0:
-            raise ConfigurationError(f"seconds must be positive, got {seconds!r}")
-        background = Background(self.maintain, seconds)
-        self._background.append(background)
-        return background
-
-    def reembed(
-        self,
-        embedder: Embedder | str | None = None,
-        *,
-        reason: str = "on request",
-        progress: Callable[[int, int], object] = lambda _done, _users: None,
-    ) -> ReembedReport:
-        """Write new vectors of all records, by another embedder, which is the memory's from then on.
-
-        The records of one user get their new vectors in one transaction. Until then, this process finds them by the
-        old vectors, and what is added meanwhile by its words. After a crash, call it again: it goes on with the users
-        that aren't done. Other processes with the old embedder go on working, but find records with new vectors by
-        words alone, and warn; open the memory again there. The audit log gets an entry for each user.
-
-        Args:
-            embedder: as for `open`; None for the memory's own, to go on, or after `open(…, reembed=True)`.
-            reason: for the audit log; must hold no content.
-            progress: called with the number of users done and of all users, after each.
-
-        Raises:
-            ConfigurationError: an invalid embedder.
-            ModelError: the embedder failed; the users that are done keep their new vectors.
-            StorageError: the store can't be written.
-        """
-        runtime = self._runtime
-        chosen = runtime.embedder.current if embedder is None else resolve_embedder(embedder)
-        return Reembedder(runtime, chosen, check_text(reason, "reason"), progress).run()
-
-    def stats(self) -> MemoryStats:
-        """Return the size of the memory."""
-        return self._runtime.store.counts()
 
     def close(self) -> None:
         """Stop background work, and close the store."""
