@@ -27,6 +27,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
+Agent = Annotated[str | None, typer.Option(help="The agent's id.", metavar="ID")]
+Run = Annotated[str | None, typer.Option(help="The run's id.", metavar="ID")]
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 

@@ -34,7 +34,7 @@ from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_text, user_key
+from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 
@@ -290,6 +290,9 @@ class GovernedMemory(Operations):
         *,
         user_id: UserId,
         session_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        tags: Iterable[str] | None = None,
         include_archived: bool = False,
         include_superseded: bool = False,
         include_messages: bool = False,
@@ -299,6 +302,9 @@ class GovernedMemory(Operations):
         Args:
             user_id: the owner.
             session_id: return only records of this conversation.
+            agent_id: return only records that were added with this agent's id.
+            run_id: return only records that were added with this run's id.
+            tags: return only records with any of these tags.
             include_archived: whether to return archived records, too.
             include_superseded: whether to return records that another one replaced, too.
             include_messages: whether to return the messages of `memory.messages`, too.
@@ -308,6 +314,8 @@ class GovernedMemory(Operations):
         """
         user, now = user_key(user_id), self.clock.now()
         session = None if session_id is None else check_text(session_id, "session_id")
+        scopes = check_scopes({"agent_id": agent_id, "run_id": run_id}).items()
+        any_of = None if tags is None else set(check_tags(tags))
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
         shown = [
@@ -316,6 +324,8 @@ class GovernedMemory(Operations):
             if not r.expired(now)
             and (include_superseded or not r.is_closed)
             and (include_messages or r.kind != "message")
+            and all(r.metadata.get(name) == value for name, value in scopes)
+            and (any_of is None or not any_of.isdisjoint(r.tags))
         ]
         return sorted(shown, key=lambda r: r.id)
 

@@ -14,7 +14,7 @@ from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
+from meve.memory.records import MemoryRecord, UserId, check_choice, check_scopes, check_text
 
 _TYPED_LENGTH = 300
 """Longer turns, and those of several lines, may hold pasted text: a wish in them is no instruction."""
@@ -40,6 +40,10 @@ class TurnRules:
     """Extracts the facts of a turn; None for its statements in English, found by rules."""
     max_facts: int = 32
     """Maximum number of facts stored for a turn; the first ones are taken."""
+    agent_id: str | None = None
+    """The agent that the records belong to, as for `GovernedMemory.add`."""
+    run_id: str | None = None
+    """The run that the records belong to."""
 
     def __post_init__(self) -> None:
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
@@ -51,6 +55,7 @@ class TurnRules:
             check_choice(source, "a source", RecordSource)
         for policy_class in self.classes.values():
             check_choice(policy_class, "a class", PolicyClass)
+        check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
         if self.max_facts < 1:
             raise ConfigurationError(
                 f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
@@ -110,7 +115,8 @@ def add_turns(
             try:
                 record = memory.add(
                     fact, user_id=user_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, reason=reason,
+                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, agent_id=rules.agent_id,
+                    run_id=rules.run_id, reason=reason,
                 )  # fmt: skip
                 added.append(record)
             except DuplicateIdError:  # another thread or process stored it just now
