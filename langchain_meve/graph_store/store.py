@@ -1,6 +1,5 @@
 """A LangGraph store over a governed memory."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -24,7 +23,7 @@ from langgraph.store.base import (
 from langchain_meve.graph_store._namespace_query import NamespaceQueries
 from langchain_meve.graph_store._tenancy import DEFAULT_PATTERNS, NamespacePattern, Tenancy
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
-from langchain_meve.graph_store._write_batcher import WriteBatchers
+from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._wrapper_support import check_memory
@@ -84,7 +83,7 @@ class MeVeStore(BaseStore):
             policy_class=check_choice(policy_class, "policy_class", PolicyClass),
             fields=tuple(fields),
         )
-        self._batchers: WriteBatchers[list[PutOp]] = WriteBatchers(self._write_batch)
+        self._batcher: WriteBatcher[list[PutOp]] = WriteBatcher(memory.run_async, self._write_batch)
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Run operations and return their results, in order.
@@ -103,7 +102,7 @@ class MeVeStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Run `batch` in threads; concurrent writes of one event loop share a transaction.
+        """Run `batch` in the memory's thread; concurrent writes share a transaction.
 
         Raises:
             As `batch`.
@@ -111,11 +110,11 @@ class MeVeStore(BaseStore):
         operations = list(ops)
         puts = [op for op in operations if isinstance(op, PutOp)]
         if len(puts) < len(operations):
-            results = await asyncio.to_thread(self._checked_read, operations)
+            results = await self.memory.run_async(self._checked_read, operations)
         else:
             results = [None] * len(operations)
         if puts:
-            await self._batchers.current().submit(puts)
+            await self._batcher.submit(puts)
         return results
 
     def get(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
@@ -268,7 +267,7 @@ class MeVeStore(BaseStore):
 
     async def adelete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> ErasureReport:
         """Run `delete_namespace` off the event loop."""
-        return await asyncio.to_thread(self.delete_namespace, namespace, dry_run=dry_run)
+        return await self.memory.run_async(self.delete_namespace, namespace, dry_run=dry_run)
 
     def _read(self, ops: Sequence[Op]) -> list[Result]:
         reads = [None if isinstance(op, PutOp) else self._queries.prepare_read(op) for op in ops]

@@ -381,15 +381,15 @@ class TestConcurrency:
         await asyncio.gather(*(store.aput(ALICE, f"x{n}", {"n": n}) for n in range(50)))
         assert len(transactions) <= 3
 
-    async def test_failure_to_start_thread_is_raised_to_every_caller(self, monkeypatch):
+    async def test_failure_to_start_thread_is_raised_to_every_caller(self, monkeypatch, memory):
         written = []
-        batcher = WriteBatcher(lambda jobs: written.extend(jobs) or [None] * len(jobs))
+        batcher = WriteBatcher(memory.run_async, lambda jobs: written.extend(jobs) or [None] * len(jobs))
 
-        async def no_thread(*_):
+        def no_thread(*_):
             raise RuntimeError("can't start new thread")
 
         with monkeypatch.context() as patched:
-            patched.setattr(asyncio, "to_thread", no_thread)
+            patched.setattr(threading.Thread, "start", no_thread)
             errors = await asyncio.gather(*(batcher.submit(n) for n in range(3)), return_exceptions=True)
         assert [str(each) for each in errors] == ["can't start new thread"] * 3
         await batcher.submit(4)

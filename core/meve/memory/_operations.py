@@ -7,6 +7,7 @@ from typing import Any
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
 from meve.errors import ConfigurationError, ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import Reflector
 from meve.memory._import.importer import Importer, ImportReport
@@ -188,3 +189,6 @@ class Operations:
     def stats(self) -> MemoryStats:
         """Return the size of the memory."""
         return self._runtime.store.counts()
+
+    aexport, aexplain = as_async(export, is_read=True), as_async(explain, is_read=True)
+    astats = as_async(stats, is_read=True)

@@ -1,7 +1,7 @@
 """The components of a memory, and what its parts create with them: stored records, query vectors, audit events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 
@@ -13,6 +13,7 @@ from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.errors import ModelError, QueryError, wrap_errors
+from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -84,6 +85,8 @@ class MemoryRuntime:
     classifier: Classifier
     tagger: Tagger
     summariser: Summariser
+    runner: AsyncRunner = field(default_factory=AsyncRunner)
+    """Runs the calls of async callers."""
 
     @classmethod
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:

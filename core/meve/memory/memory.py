@@ -1,5 +1,6 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
+import asyncio
 import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,7 +11,7 @@ from typing import Any, Self, Unpack
 
 from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
-from meve.memory._async_runner import AsyncRunner
+from meve.memory._async_runner import as_async
 from meve.memory._audit.audit_log import AuditLog
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
@@ -42,7 +43,9 @@ from meve.memory.stores.sqlite.store import SqliteStore
 class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
-    `open` makes it.
+    `open` makes it. Each method that reads or writes has an async form in front of whose name an `a` stands:
+    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread. A write is carried out even
+    if the task that waits for it is cancelled.
     """
 
     def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
@@ -65,8 +68,8 @@ class GovernedMemory(Operations):
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
         self.closed = False
-        self.run_async = AsyncRunner()
-        """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
+        self.run_async = runtime.runner
+        """For async callers: `await memory.run_async(record_turns, memory, …)` runs any call in the memory's thread."""
 
     @classmethod
     def open(
@@ -331,6 +334,7 @@ class GovernedMemory(Operations):
 
     def prompt(
         self,
+        /,
         query: str,
         *,
         user_id: UserId,
@@ -367,17 +371,40 @@ class GovernedMemory(Operations):
             recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
         )
 
+    aadd, aadd_shared = as_async(add), as_async(add_shared)
+    aupdate, arestore = as_async(update), as_async(restore)
+    adelete, adelete_shared = as_async(delete), as_async(delete_shared)
+    aforget_user, aforget_session = as_async(forget_user), as_async(forget_session)
+    ahold, arelease = as_async(hold), as_async(release)
+    areflect = as_async(reflect)
+    asearch, aprompt = as_async(search, is_read=True), as_async(prompt, is_read=True)
+    aget, alist = as_async(get, is_read=True), as_async(list, is_read=True)
+
     def close(self) -> None:
-        """Stop background work, and close the store."""
+        """Stop background work, wait for async calls that were made, and close the store."""
         for each in self._background:
             each.stop()
-        self.run_async.close()
+        self.run_async.close()  # before the store: its queue may hold writes whose callers were cancelled
         try:
             self._reflector.run_deferred()
         finally:
             self.closed = True
             self._sentences.clear()
             self._runtime.store.close()
+
+    async def aclose(self) -> None:
+        """Close it, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.aclose()
 
     def __enter__(self) -> Self:
         """Return itself."""

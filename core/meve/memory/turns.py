@@ -115,8 +115,8 @@ def add_turns(
             try:
                 record = memory.add(
                     fact, user_id=user_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, agent_id=rules.agent_id,
-                    run_id=rules.run_id, reason=reason,
+                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id,
+                    agent_id=rules.agent_id, run_id=rules.run_id, reason=reason,
                 )  # fmt: skip
                 added.append(record)
             except DuplicateIdError:  # another thread or process stored it just now

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeAlias, get_args
 
 from meve.errors import ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
@@ -198,6 +199,11 @@ class Items:
             ValidationError: the user or the namespace is invalid.
         """
         return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
+
+    aput, adelete, awrite = as_async(put), as_async(delete), as_async(write)
+    adelete_namespace = as_async(delete_namespace)
+    aget, asearch = as_async(get), as_async(search)
+    anamespaces = as_async(namespaces, is_read=True)
 
     def _ranked(
         self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray | None, count: int
