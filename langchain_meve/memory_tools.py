@@ -1,7 +1,6 @@
 """Agent tools to remember, recall, forget and explain memories; the program sets the user, never the model."""
 
 import hashlib
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
-from langchain_meve._user_id import resolve_session_id, resolve_user_id
+from langchain_meve._user_id import resolve_session_id, resolve_user_id, runtime_context
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import format_recall, quote_texts
@@ -116,7 +115,7 @@ class _MemoryTools:
         )
 
     def _caller(self, config: RunnableConfig) -> ToolCaller:
-        return ToolCaller(resolve_user_id(self.user_id, _runtime_context(), config), resolve_session_id(config))
+        return ToolCaller(resolve_user_id(self.user_id, runtime_context(), config), resolve_session_id(config))
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
@@ -179,14 +178,3 @@ def _run_tool(function: ToolFunction, caller: ToolCaller, text: str) -> ToolResu
         return function(caller, text)
     except _MODEL_ERRORS as error:
         return f"The call failed: {error}", {}
-
-
-def _runtime_context() -> object:
-    """Return the runtime context of the agent that calls the tool; None outside of an agent."""
-    runtime = sys.modules.get("langgraph.runtime")
-    if runtime is None:
-        return None
-    try:
-        return getattr(runtime.get_runtime(), "context", None)
-    except (RuntimeError, KeyError):
-        return None

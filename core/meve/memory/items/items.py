@@ -20,7 +20,8 @@ from meve.memory._write.writer import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, UserId, check_count, user_key
+from meve.memory.records import MemoryRecord, UserId, check_count, user_key, user_of
+from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
 
@@ -183,6 +184,12 @@ class Items:
         index = self._searcher.indexes.of(user_key(user_id))
         with index.lock:
             return index.namespaces(self._runtime.clock.now())
+
+    def owners(self) -> list[UserId]:
+        """Return all users who have an item, for an operator; those of expired items too, until maintenance."""
+        store = self._runtime.store
+        keys = [key for key in store.users() if store.count(RecordQuery(user=key, kind="item"))]
+        return [user for key in keys if (user := user_of(key)) is not None]
 
     def delete_namespace(
         self, prefix: Namespace, *, user_id: UserId, dry_run: bool = False, reason: str = "on request"
