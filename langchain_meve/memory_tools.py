@@ -1,4 +1,4 @@
-"""Agent tools to remember, recall, forget and explain memories; the program sets the user, never the model."""
+"""Agent tools to remember, recall, update, forget and explain memories; the program sets the user, never the model."""
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping
@@ -10,14 +10,21 @@ from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field
 
 from langchain_meve._user_id import resolve_session_id, resolve_user_id, runtime_context
-from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
+from meve.errors import (
+    ConfigurationError,
+    DuplicateIdError,
+    HoldError,
+    PassageError,
+    QueryError,
+    UnknownIdError,
+)
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import format_recall, quote_texts
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId
 
-TOOL_NAMES = ("remember", "recall", "forget", "explain")
+TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
 NO_MEMORY_MESSAGE = "Nothing is remembered about this."
 _MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
 """Errors that the model can react to: they are returned to it instead of raised."""
@@ -33,7 +40,8 @@ class ToolCaller(NamedTuple):
     session_id: str | None
 
 
-ToolFunction = Callable[[ToolCaller, str], ToolResult]
+ToolFunction = Callable[..., ToolResult]
+"""Takes the caller, and the arguments of the model in their order."""
 
 
 class RememberInput(BaseModel):
@@ -46,6 +54,13 @@ class QueryInput(BaseModel):
     """The arguments that the model passes."""
 
     query: str = Field(description="what to look for, as the user would ask it, such as: Where do I live?")
+
+
+class UpdateInput(BaseModel):
+    """The arguments that the model passes."""
+
+    id: str = Field(description="the id of the memory, as `recall` or `explain` names it")
+    text: str = Field(description="the fact as it is now, as a full sentence")
 
 
 class ForgetInput(BaseModel):
@@ -71,7 +86,7 @@ def create_memory_tools(
     Args:
         memory: the governed memory.
         user_id: the only user; None to resolve the user of each call.
-        names: which of `remember`, `recall`, `forget`, `explain`.
+        names: which of `remember`, `recall`, `update`, `forget`, `explain`.
         search: options of `GovernedMemory.search`.
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
@@ -99,6 +114,7 @@ class _MemoryTools:
         tools: dict[str, tuple[ToolFunction, type[BaseModel], str]] = {
             "remember": (self._remember, RememberInput, "Remembers a fact about the user for later conversations."),
             "recall": (self._recall, QueryInput, "Recalls what is remembered about the user, with ids."),
+            "update": (self._update, UpdateInput, "Replaces a memory that has changed; the former text is kept."),
             "forget": (self._forget, ForgetInput, "Erases a memory for good, when the user asks for it."),
             "explain": (self._explain, QueryInput, "Tells what is remembered about something, since when, and why."),
         }
@@ -144,6 +160,19 @@ class _MemoryTools:
         recall = self.memory.search(query, user_id=caller.user_id, **self.search)
         return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
 
+    def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
+        former = self.memory.get(record_id, user_id=caller.user_id)
+        is_own = former.user_id is not None and former.kind not in ("item", "message")
+        if not is_own or former.policy_class not in self._visible_classes:
+            raise UnknownIdError(f"no memory {record_id!r:.80} that can be updated: recall or explain names the ids")
+        if former.is_standing and self.source != "chat_user":
+            raise UnknownIdError(f"memory {record_id!r:.80} is a standing wish, which only the user can change")
+        record = self.memory.supersede(
+            record_id, text, user_id=caller.user_id, source=self.source, reason="a model asked for it",
+            policy_class="private" if former.policy_class == "private" else self.policy_class,
+        )  # fmt: skip
+        return f"Updated (id {record.id}).", {"id": record.id, "replaced": record_id}
+
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
@@ -173,8 +202,8 @@ def _normalize(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _run_tool(function: ToolFunction, caller: ToolCaller, text: str) -> ToolResult:
+def _run_tool(function: ToolFunction, caller: ToolCaller, *arguments: str) -> ToolResult:
     try:
-        return function(caller, text)
+        return function(caller, *arguments)
     except _MODEL_ERRORS as error:
         return f"The call failed: {error}", {}

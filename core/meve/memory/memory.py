@@ -195,6 +195,39 @@ class GovernedMemory(Operations):
         """
         return self._writer.update(user_key(user_id), id, reason, **options)
 
+    def supersede(
+        self,
+        record_id: str,
+        text: str,
+        *,
+        user_id: UserId,
+        reason: str = "on request",
+        **options: Unpack[RecordOptions],
+    ) -> MemoryRecord:
+        """Write a new text in place of a record, which stays in the history, closed.
+
+        Class, session, tags, metadata and origins are those of the former record, and it expires no later, unless you
+        give others.
+
+        Args:
+            record_id: the former record's id.
+            text: the new text.
+            user_id: the owner.
+            reason: for the audit log; must hold no content.
+            options: see `RecordOptions`; `source` is the origin of the new text.
+
+        Returns:
+            The new record, with an id of its own.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or another one replaced it.
+            HoldError: the former record is on hold.
+            PolicyError: it is a standing wish, and the new text isn't what the user said.
+            ValidationError: an argument is invalid, or the record is an item or a message.
+            ModelError, StorageError: as for `add`.
+        """
+        return self._writer.supersede(user_key(user_id), user_id, record_id, text, reason, **options)
+
     def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
 
@@ -372,7 +405,7 @@ class GovernedMemory(Operations):
         )
 
     aadd, aadd_shared = as_async(add), as_async(add_shared)
-    aupdate, arestore = as_async(update), as_async(restore)
+    aupdate, asupersede, arestore = as_async(update), as_async(supersede), as_async(restore)
     adelete, adelete_shared = as_async(delete), as_async(delete_shared)
     aforget_user, aforget_session = as_async(forget_user), as_async(forget_session)
     ahold, arelease = as_async(hold), as_async(release)
