@@ -1,8 +1,8 @@
-"""The methods of a memory for its operator: export and import, explanation, maintenance, and a change of embedder."""
+"""The methods of a memory beyond a user's daily records: holds, shared records, export, import, upkeep, embedder."""
 
 import builtins
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack
 
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
@@ -17,23 +17,92 @@ from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
+from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.reembedding import Reembedder, ReembedReport
+from meve.memory._write.writer import ErasureReport, RecordWriter
 from meve.memory.items.namespace_pattern import NamespacePattern
 from meve.memory.policy import Policy, PolicyClass, RecordSource
-from meve.memory.records import MemoryStats, UserId, check_choice, check_flag, check_text, user_key
+from meve.memory.records import (
+    SHARED,
+    MemoryRecord,
+    MemoryStats,
+    UserId,
+    check_choice,
+    check_flag,
+    check_text,
+    user_key,
+)
 from meve.ports import Embedder
 
 
 class Operations:
-    """Exports, imports, explains and maintains. `GovernedMemory` inherits it."""
+    """Holds, shares, exports, imports, explains and maintains. `GovernedMemory` inherits it."""
 
     policy: Policy
     clock: Clock
     _runtime: MemoryRuntime
+    _writer: RecordWriter
     _searcher: Searcher
     _reflector: Reflector
     _maintainer: Maintainer
     _background: builtins.list[Background]
+
+    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
+        """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
+
+        A record on hold is kept beyond its expiry, but no read returns it then.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it has expired.
+        """
+        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
+
+    def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
+        """End a hold.
+
+        Raises:
+            UnknownIdError: the user has no record of that id.
+        """
+        self._writer.hold(user_key(user_id), id, "", reason)
+
+    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
+        """Take back a record that was archived, merged, summarised or superseded.
+
+        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
+        that is added later can still replace it.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+
+        Returns:
+            The record as it is now. Its expiry is the old one.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it was erased or has expired.
+            HoldError: the record is on hold.
+        """
+        return self._writer.restore(user_key(user_id), id, reason)
+
+    def add_shared(self, text: str, *, reason: str = "on request", **options: Unpack[RecordOptions]) -> MemoryRecord:
+        """Remember a text for all users, of a class that the policy lets be shared.
+
+        Raises:
+            PolicyError: records of its class may not be shared.
+            ValidationError: as for `add`.
+        """
+        shared: RecordOptions = {"source": "doc", "policy_class": "canonical"}
+        shared.update(options)
+        return self._writer.add(SHARED, None, text, reason, **shared)
+
+    def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
+        """Erase a shared record, and all users' scores of it.
+
+        Raises:
+            UnknownIdError: there is no such shared record.
+        """
+        return self._writer.delete(SHARED, id, reason)
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """Return all data of a user, JSON-ready; expired and erased records aren't included.
@@ -192,3 +261,5 @@ class Operations:
 
     aexport, aexplain = as_async(export, is_read=True), as_async(explain, is_read=True)
     astats = as_async(stats, is_read=True)
+    ahold, arelease, arestore = as_async(hold), as_async(release), as_async(restore)
+    aadd_shared, adelete_shared = as_async(add_shared), as_async(delete_shared)

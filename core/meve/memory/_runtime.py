@@ -96,10 +96,10 @@ class MemoryRuntime:
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
         store = RecordStore.open(backend, chain)
-        made_with = store.embedder_name()
+        made_with = store.embedders.name()
         default = made_with if made_with in SHIPPED else ACCURATE
         embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))
-        store.claim_embedder(embedder.model, reembed=check_flag(options.get("reembed", False), "reembed"))
+        store.embedders.claim(embedder.model, reembed=check_flag(options.get("reembed", False), "reembed"))
         return cls(
             store=store,
             policy=policy,

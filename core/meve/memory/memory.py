@@ -28,7 +28,7 @@ from meve.memory._recall.prompt import (
 )
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
-from meve.memory._recall.user_index import UserIndexes
+from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
@@ -133,17 +133,6 @@ class GovernedMemory(Operations):
             StorageError: the store can't be written.
         """
         return self._writer.add(user_key(user_id), user_id, text, reason, derived_from=derived_from, **options)
-
-    def add_shared(self, text: str, *, reason: str = "on request", **options: Unpack[RecordOptions]) -> MemoryRecord:
-        """Remember a text for all users, of a class that the policy lets be shared.
-
-        Raises:
-            PolicyError: records of its class may not be shared.
-            ValidationError: as for `add`.
-        """
-        shared: RecordOptions = {"source": "doc", "policy_class": "canonical"}
-        shared.update(options)
-        return self._writer.add(SHARED, None, text, reason, **shared)
 
     def search(self, query: str, *, user_id: UserId, **options: Unpack[SearchOptions]) -> Recall:
         """Return the memories that answer a query: numbered, within a token budget, with the reasons for each.
@@ -262,52 +251,6 @@ class GovernedMemory(Operations):
         session = check_text(session_id, "session_id")
         return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
 
-    def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
-        """Erase a shared record, and all users' scores of it.
-
-        Raises:
-            UnknownIdError: there is no such shared record.
-        """
-        return self._writer.delete(SHARED, id, reason)
-
-    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
-        """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
-
-        A record on hold is kept beyond its expiry, but no read returns it then.
-
-        Raises:
-            UnknownIdError: the user has no record of that id, or it has expired.
-        """
-        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
-
-    def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
-        """End a hold.
-
-        Raises:
-            UnknownIdError: the user has no record of that id.
-        """
-        self._writer.hold(user_key(user_id), id, "", reason)
-
-    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
-        """Take back a record that was archived, merged, summarised or superseded.
-
-        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
-        that is added later can still replace it.
-
-        Args:
-            id: the record's id.
-            user_id: its owner.
-            reason: for the audit log; must hold no content.
-
-        Returns:
-            The record as it is now. Its expiry is the old one.
-
-        Raises:
-            UnknownIdError: the user has no record of that id, or it was erased or has expired.
-            HoldError: the record is on hold.
-        """
-        return self._writer.restore(user_key(user_id), id, reason)
-
     def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
         """Return a record of the user, or a shared one; also if it is archived, or another one replaced it.
 
@@ -404,11 +347,10 @@ class GovernedMemory(Operations):
             recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
         )
 
-    aadd, aadd_shared = as_async(add), as_async(add_shared)
-    aupdate, asupersede, arestore = as_async(update), as_async(supersede), as_async(restore)
-    adelete, adelete_shared = as_async(delete), as_async(delete_shared)
+    aadd = as_async(add)
+    aupdate, asupersede = as_async(update), as_async(supersede)
+    adelete = as_async(delete)
     aforget_user, aforget_session = as_async(forget_user), as_async(forget_session)
-    ahold, arelease = as_async(hold), as_async(release)
     areflect = as_async(reflect)
     asearch, aprompt = as_async(search, is_read=True), as_async(prompt, is_read=True)
     aget, alist = as_async(get, is_read=True), as_async(list, is_read=True)

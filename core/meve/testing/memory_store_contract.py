@@ -280,22 +280,22 @@ class MemoryStoreContract:
     def test_another_embedder_is_refused_after_reopening(
         self, store: RecordStore, reopened: Callable[[], RecordStore]
     ) -> None:
-        store.claim_embedder("one 4")
-        store.claim_embedder("one 4")
+        store.embedders.claim("one 4")
+        store.embedders.claim("one 4")
         store.close()
         with pytest.raises(IndexMismatchError, match="two"):
-            reopened().claim_embedder("two 4")
+            reopened().embedders.claim("two 4")
 
     def test_former_embedders_are_accepted_until_the_end_of_reembedding(self, store: RecordStore) -> None:
-        store.claim_embedder("one 4")
-        store.claim_embedder("two 8", reembed=True)
-        store.claim_embedder("one 4")
-        assert store.embedder_name() == "two"
-        assert not store.finish_reembedding("two 8", lambda _: False)
-        store.claim_embedder("one 4")
-        assert store.finish_reembedding("two 8", lambda _: True)
+        store.embedders.claim("one 4")
+        store.embedders.claim("two 8", reembed=True)
+        store.embedders.claim("one 4")
+        assert store.embedders.name() == "two"
+        assert not store.embedders.finish_reembedding("two 8", lambda _: False)
+        store.embedders.claim("one 4")
+        assert store.embedders.finish_reembedding("two 8", lambda _: True)
         with pytest.raises(IndexMismatchError, match="one"):
-            store.claim_embedder("one 4")
+            store.embedders.claim("one 4")
 
     def test_a_vector_keeps_its_model(self, store: RecordStore) -> None:
         insert(store, stored("a"), stored("b"))

@@ -1,9 +1,7 @@
 """The search index of one user's memories: vectors, keywords, and the fields that policies filter by, in arrays."""
 
 import threading
-import warnings
 from bisect import bisect
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,16 +14,15 @@ from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
-from meve.errors import StaleWarning, StoreCorruptError
+from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._embedders import MemoryEmbedders
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
 from meve.memory.records import MemoryRecord, StoredRecord, validity
-from meve.memory.stores._record_store import Changes, RecordStore
+from meve.memory.stores._record_store import Changes
 from meve.types import FloatArray
 
 NEVER = np.iinfo(np.int64).max
@@ -34,10 +31,6 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
-_EMBEDDER_CHANGED = (
-    "{} holds vectors of {!r}, which this process can't search by: memories with them are found by words alone; open "
-    "the memory again with that embedder, or call reembed()"
-)
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -340,70 +333,6 @@ class UserIndex:
         remaining = [stored for stored in self._stored if stored is not None]
         self._reset()
         self._add(remaining)
-
-
-class UserIndexes:
-    """The users' indexes in memory, updated from the store on each use; the least recently used are dropped first.
-
-    Args:
-        store: the records to index.
-        embedders: those whose vectors can be searched.
-        max_records: the maximum number of records of all users; a single user's index may be larger.
-    """
-
-    def __init__(self, store: RecordStore, embedders: MemoryEmbedders, max_records: int) -> None:
-        self._store = store
-        self._embedders = embedders
-        self._max_records = max_records
-        self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def of(self, user: str) -> UserIndex:
-        """Return a user's index, updated from the store."""
-        with self._guard:
-            index = self._indexes.setdefault(user, UserIndex(self._embedders.model))
-            self._indexes.move_to_end(user)
-        with index.lock:
-            if self._store.version(user) != index.version:
-                self._update(user, index)
-        self._shrink(user)
-        return index
-
-    def _update(self, user: str, index: UserIndex) -> None:
-        changes = self._store.changes(user, index.version)
-        if not changes.is_complete and any(s.record.text and s.model != index.model for s in changes.records):
-            changes = self._store.changes(user, 0)  # the vectors of another model may be the majority now
-        if changes.is_complete:
-            models = Counter(s.model for s in changes.records if s.record.text)
-            index.model = max(self._embedders.models, key=lambda model: models[model])
-            if foreign := sorted(models.keys() - set(self._embedders.models)):
-                warnings.warn(
-                    _EMBEDDER_CHANGED.format(self._store.backend.name, foreign[0]), StaleWarning, stacklevel=2
-                )
-        index.apply(changes)
-
-    def refresh(self, user: str) -> None:
-        """Update a user's index if it is in memory."""
-        with self._guard:
-            is_held = user in self._indexes
-        if is_held:
-            self.of(user)
-
-    def drop(self, user: str) -> None:
-        """Drop a user's index."""
-        with self._guard:
-            self._indexes.pop(user, None)
-
-    def _shrink(self, kept: str) -> None:
-        # not an LRUCache: indexes grow after they are added, and it would keep their old sizes
-        with self._guard:
-            total = sum(map(len, self._indexes.values()))
-            while total > self._max_records and len(self._indexes) > 1:
-                user, index = next(iter(self._indexes.items()))
-                if user == kept:
-                    break
-                del self._indexes[user]
-                total -= len(index)
 
 
 def keywords(record: MemoryRecord) -> str:

@@ -12,7 +12,8 @@ from meve.memory._audit.chain import EventDraft
 from meve.memory._embedders import model_of
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import StoredRecord
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_store import all_records
+from meve.memory.stores.protocol import Transaction
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -46,14 +47,14 @@ class Reembedder:
     def run(self) -> ReembedReport:
         """Write new vectors, and then refuse the former embedders. See `GovernedMemory.reembed`."""
         store, model = self.runtime.store, model_of(self.embedder)
-        store.claim_embedder(model, reembed=True)
+        store.embedders.claim(model, reembed=True)
         self.runtime.embedder.switch(self.embedder)
         versions: dict[str, int] = {}
         numbers: dict[str, int] = {}
 
-        def is_done(transaction: RecordTransaction) -> bool:
+        def is_done(transaction: Transaction) -> bool:
             late = (user for user in transaction.users() if transaction.version(user) != versions.get(user))
-            return not any(self._find_old(transaction.all_records(user)) for user in late)
+            return not any(self._find_old(all_records(transaction, user)) for user in late)
 
         while True:
             users, is_last = store.users(), True
@@ -64,7 +65,7 @@ class Reembedder:
                     else:
                         versions[user] = version
                 self.progress(n, len(users))
-            if is_last and store.finish_reembedding(model, is_done):
+            if is_last and store.embedders.finish_reembedding(model, is_done):
                 return ReembedReport(embedder=self.embedder.name, users=len(numbers), records=sum(numbers.values()))
 
     def _reembed(self, user: str) -> int:

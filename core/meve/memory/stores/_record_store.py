@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
+from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -22,6 +22,7 @@ from meve.memory._audit.chain import (
 from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, user_of
+from meve.memory.stores._settings import EmbedderClaims, claim_setting
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -51,9 +52,6 @@ class UserChange:
     """Whether everything of the user was erased."""
 
 
-_FORMER = "former_embedders"
-"""The setting that lists, as JSON, the embedders whose vectors `reembed` is replacing."""
-
 Listener = Callable[[UserChange], None]
 Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
 _encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
@@ -81,7 +79,6 @@ class RecordTransaction:
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
-        self.users = transaction.users
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)
@@ -218,6 +215,7 @@ class RecordStore:
     def __init__(self, backend: MemoryStore, audit_chain: AuditChain | None = None) -> None:
         self.backend = backend
         self.chain = audit_chain or AuditChain()
+        self.embedders = EmbedderClaims(backend)
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
@@ -231,9 +229,9 @@ class RecordStore:
         """
         store = cls(backend, audit_chain)
         mine = store.chain.fingerprint
-        theirs = store._claim(
-            "audit_key", mine, SealedHead(seq=0, digest=INITIAL_DIGEST, seal=store.chain.seal(0, INITIAL_DIGEST))
-        )
+        seal = store.chain.seal(0, INITIAL_DIGEST)
+        head = SealedHead(seq=0, digest=INITIAL_DIGEST, seal=seal)
+        theirs = claim_setting(backend, "audit_key", mine, head)
         if theirs != mine:
             had, given = ("a key" if each else "no key" for each in (theirs, mine))
             difference = "another key" if had == given else f"{had}, and you gave {given}"
@@ -241,48 +239,6 @@ class RecordStore:
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
-
-    def embedder_name(self) -> str | None:
-        """Return the name of the embedder that makes the vectors; None for a new store."""
-        with self.backend.reading() as snapshot:
-            claimed = snapshot.setting("embedder")
-        return None if claimed is None else claimed.rpartition(" ")[0]
-
-    def claim_embedder(self, model: str, *, reembed: bool = False) -> None:
-        """Store which embedder makes the vectors; with `reembed`, that it makes them from now on.
-
-        Until `finish_reembedding`, the embedders before it are accepted, too.
-
-        Raises:
-            IndexMismatchError: another one is stored, and `reembed` is false.
-        """
-        theirs = self._claim("embedder", model)
-        if model == theirs or (not reembed and model in self._former_embedders()):
-            return
-        if not reembed:
-            raise IndexMismatchError(
-                f"the embedder is {model!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
-                "open it with that embedder, or write new vectors, by `meve memory reembed --embedder NAME` or "
-                "GovernedMemory.open(…, embedder=…, reembed=True).reembed()"
-            )
-        with self.backend.writing() as transaction:
-            before = transaction.setting("embedder")
-            former = {*_former_embedders(transaction), *([before] if before else [])} - {model}
-            transaction.put_setting("embedder", model)
-            transaction.put_setting(_FORMER, json.dumps(sorted(former)))
-
-    def finish_reembedding(self, model: str, is_done: Callable[[RecordTransaction], bool]) -> bool:
-        """Refuse the embedders before `model` from now on, if all is done. Return whether it is."""
-        with self.backend.writing() as transaction:
-            if not is_done(RecordTransaction(transaction)):
-                return False
-            if transaction.setting("embedder") == model:
-                transaction.put_setting(_FORMER, "[]")
-        return True
-
-    def _former_embedders(self) -> set[str]:
-        with self.backend.reading() as snapshot:
-            return _former_embedders(snapshot)
 
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
@@ -403,23 +359,6 @@ class RecordStore:
                 events=head.seq if head else 0,
                 bytes=self.backend.size(),
             )
-
-    def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
-        """Set a setting, and the log's first head with it, unless the setting has a value. Return its value."""
-        with self.backend.reading() as snapshot:
-            current = snapshot.setting(name)
-        if current is None:
-            with self.backend.writing() as transaction:
-                current = transaction.setting(name)
-                if current is None:
-                    transaction.put_setting(name, current := value)
-                    if head is not None:
-                        transaction.append((), head)
-        return current
-
-
-def _former_embedders(snapshot: Snapshot) -> set[str]:
-    return set(json.loads(snapshot.setting(_FORMER) or "[]"))
 
 
 def _get_head(snapshot: Snapshot) -> SealedHead:
