@@ -137,6 +137,14 @@ def test_a_text_that_is_written_meanwhile_gets_a_vector_too(file):
         assert stored.vector == pytest.approx(LastLetters().embed_query("The cat sleeps on the roof."))
 
 
+def test_of_two_changes_at_once_the_later_one_wins(file):
+    with open_memory(file) as memory, open_memory(file) as other:
+        with pytest.raises(IndexMismatchError, match="is being embedded with 'words-by-initial 27'"):
+            memory.reembed(LastLetters(), progress=lambda done, _: other.reembed() if done == 1 else None)
+        assert other.reembed().records == 0
+        assert {*models_of(other).values(), *models_of(other, "bob").values()} == {"words-by-initial 27"}
+
+
 def test_a_failing_embedder_leaves_each_user_with_vectors_of_one_model(file):
     class Failing(LastLetters):
         calls = 0

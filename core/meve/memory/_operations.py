@@ -249,6 +249,7 @@ class Operations:
         Raises:
             ConfigurationError: an invalid embedder.
             ModelError: the embedder failed; the users that are done keep their new vectors.
+            IndexMismatchError: somebody began to change to another embedder.
             StorageError: the store can't be written.
         """
         runtime = self._runtime

@@ -59,6 +59,7 @@ class Reembedder:
         while True:
             users, is_last = store.users(), True
             for n, user in enumerate(users, start=1):
+                store.embedders.check_current(model)  # two embedders would replace each other's vectors for ever
                 if (version := store.version(user)) != versions.get(user):
                     if number := self._reembed(user):
                         numbers[user], is_last = numbers.get(user, 0) + number, False

@@ -61,6 +61,16 @@ class EmbedderClaims:
             transaction.put_setting(_EMBEDDER, model)
             transaction.put_setting(_FORMER, json.dumps(sorted(former)))
 
+    def check_current(self, model: str) -> None:
+        """Raise IndexMismatchError if another embedder was claimed since."""
+        with self.backend.reading() as snapshot:
+            current = snapshot.setting(_EMBEDDER)
+        if current != model:
+            raise IndexMismatchError(
+                f"{self.backend.name} is being embedded with {current!r} now, not with {model!r}: let that end, or "
+                "call reembed() again"
+            )
+
     def finish_reembedding(self, model: str, is_done: Callable[[Transaction], bool]) -> bool:
         """Refuse the embedders before `model` from now on, if all is done. Return whether it is."""
         with self.backend.writing() as transaction:
