@@ -163,7 +163,7 @@ class MemoryLostWarning(UserWarning):
 
 
 class StaleWarning(UserWarning):
-    """A store holds other passages than its keyword index."""
+    """A store holds other passages than its keyword index, or vectors of another embedder than the memory's."""
 
 
 @contextmanager

@@ -331,3 +331,31 @@ def test_invalid_arguments_are_rejected_without_traceback(filled, arguments, mes
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def test_reembed_changes_the_embedder(filled, monkeypatch):
+    report = read_json(filled("reembed", "--embedder", "static", "--json"))
+    assert report == {"embedder": "meve-static-1", "users": 1, "records": 2}
+    assert "Tomatoes" in filled("search", "how much sun?", "--user", "alice").stdout
+    monkeypatch.setenv("MEVE_EMBEDDER", "minilm")
+    refused = filled("list", "--user", "alice")
+    assert refused.exit_code == 1
+    assert "meve memory reembed --embedder" in " ".join(refused.output.split())
+
+
+def test_import_adds_what_is_new_and_refuses_bad_rows_with_5(filled, meve, tmp_path):
+    exported = tmp_path / "alice.json"
+    filled("export", "--user", "alice", "--to", exported)
+    other = ("--file", tmp_path / "other.db")
+    dry = meve("memory", "import", exported, "--dry-run", *other)
+    assert (dry.exit_code, "there is no memory at" in " ".join(dry.output.split())) == (1, True)
+    assert meve("memory", "import", exported, *other).stdout == "added: 2 memories\n"
+    assert meve("memory", "import", exported, *other).stdout == "added: 0 memories\nknown: 2\n"
+    data = json.loads(exported.read_text())
+    data["records"][0] |= {"id": "x", "text": ""}
+    exported.write_text(json.dumps(data))
+    refused = meve("memory", "import", exported, "--json", *other)
+    assert refused.exit_code == 5
+    assert json.loads(refused.stdout)["rejected"] == [[1, "text must not be blank, got ''"]]
+    exported.write_text("{")
+    assert "is no JSON" in meve("memory", "import", exported, *other).output

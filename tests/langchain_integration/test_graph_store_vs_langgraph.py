@@ -19,7 +19,7 @@ ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 
 @pytest.fixture
 def ours(word_memory):
-    return MeVeStore(word_memory)
+    return MeVeStore(word_memory, namespaces="memories/{user_id}/*")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_store_has_audit_log_and_policy_classes(ours, theirs, clock, tmp_path):
     with langgraph_stores.sqlite(tmp_path / "store.db") as sqlite:
         for stock in (theirs, sqlite):
             assert not [name for name in dir(stock) if "audit" in name or "policy" in name or "history" in name]
-    governed = MeVeStore(ours.memory, policy_class="ephemeral")
+    governed = MeVeStore(ours.memory, namespaces="memories/{user_id}/*", policy_class="ephemeral")
     governed.put(ALICE, "k", {"n": 1})
     clock.advance(timedelta(hours=6))
     assert ours.get(ALICE, "k") is None

@@ -1,7 +1,7 @@
 """The components of a memory, and what its parts create with them: stored records, query vectors, audit events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 
@@ -13,18 +13,20 @@ from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.trained import TrainedUpdateJudge
 from meve.memory._contradiction.updates import UpdateJudge
+from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
+from meve.memory.records import MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -42,6 +44,9 @@ class MemoryOptions(TypedDict, total=False):
     """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
     """Counts budgets, as for a `Retriever`."""
+    reembed: bool
+    """Whether to accept a memory that another embedder was made with. Until `GovernedMemory.reembed`, its memories are
+    found by words alone. False by default."""
     clock: Clock | None
     """The source of the time."""
     audit_key: bytes | None
@@ -72,7 +77,7 @@ class MemoryRuntime:
 
     store: RecordStore
     policy: Policy
-    embedder: Embedder
+    embedder: MemoryEmbedders
     verifier: Verifier
     verify_threshold: float
     """Minimum probability of the verifier for a memory to be returned, in [0, 1]."""
@@ -86,6 +91,8 @@ class MemoryRuntime:
     gate: WriteGate
     tagger: Tagger
     summariser: Summariser
+    runner: AsyncRunner = field(default_factory=AsyncRunner)
+    """Runs the calls of async callers."""
 
     @classmethod
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
@@ -95,12 +102,12 @@ class MemoryRuntime:
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
-        made_with = RecordStore(backend, chain).embedder_name()
+        made_with = RecordStore(backend, chain).embedders.name()
         default = made_with if made_with in SHIPPED else ACCURATE
-        embedder = resolve_embedder(options.get("embedder"), default=default)
+        embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))
         verifier, tokens = resolve_verifier(options.get("verifier"), embedder), resolve_tokens(options.get("tokens"))
         store = RecordStore.open(backend, chain)  # settles the key and the embedder of a new file, so it comes last
-        store.claim_embedder(embedder.name, embedder.dimension)
+        store.embedders.claim(embedder.model, reembed=check_flag(options.get("reembed", False), "reembed"))
         return cls(
             store=store,
             policy=policy,
@@ -130,28 +137,33 @@ class MemoryRuntime:
             ModelError: the embedder failed.
         """
         with_text = [r for r in records if r.text]
-        d = self.embedder.dimension
-        vectors = np.zeros((len(records), d), dtype=np.float32)
+        embedder = self.embedder.current
+        vectors = np.zeros((len(records), embedder.dimension), dtype=np.float32)
         if with_text:
-            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-                embedded = self.embedder.embed_passages([r.text for r in with_text])
-            vectors[[bool(r.text) for r in records]] = validate_vectors(
-                embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
-            )
+            vectors[[bool(r.text) for r in records]] = self.embed_texts([r.text for r in with_text], embedder)
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
-            StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
+            StoredRecord(
+                record=record, vector=vector, tokens=next(tokens) if record.text else 0, model=model_of(embedder)
+            )
             for record, vector in zip(records, vectors, strict=True)
         ]
 
-    def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,); a query may be longer than the model's window."""
-        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
+    def embed_texts(self, texts: Sequence[str], embedder: Embedder) -> FloatArray:
+        """Return the vectors of one or more texts, shape (n, d)."""
+        with wrap_errors(ModelError, f"embedding a memory with {embedder.name!r}"):
+            embedded = embedder.embed_passages(texts)
+        return validate_vectors(embedded, (len(texts), embedder.dimension), f"embedder {embedder.name!r}")
+
+    def embed_query(self, query: str, model: str) -> FloatArray:
+        """Return a query's vector by a known embedder, shape (d,); a query may be longer than the model's window."""
+        embedder = self.embedder.of(model)
+        with wrap_errors(ModelError, f"embedding the query with {embedder.name!r}"):
             try:
-                vector = self.embedder.embed_query(query)
+                vector = embedder.embed_query(query)
             except QueryError:  # longer than the model's window: a chat message is embedded as a text is, in pieces
-                vector = self.embedder.embed_passages([query])[0]
-        return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
+                vector = embedder.embed_passages([query])[0]
+        return validate_vectors(vector, (embedder.dimension,), f"embedder {embedder.name!r}")
 
     def event(
         self,

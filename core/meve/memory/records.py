@@ -113,6 +113,8 @@ class StoredRecord:
     """The embedding of its text, shape (d,)."""
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
+    model: str = ""
+    """The embedder that made the vector: its name and dimension. Vectors of different models are never compared."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
     altered: tuple[str, ...] = ()

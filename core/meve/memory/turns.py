@@ -24,7 +24,7 @@ from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtra
 from meve.memory._write.fact_writer import RefusedError, check_class, check_decision
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, check_choice, check_text, user_key
+from meve.memory.records import MemoryRecord, UserId, check_choice, check_scopes, check_text, user_key
 from meve.memory.stores._record_store import RecordTransaction
 
 logger = logging.getLogger("meve")
@@ -58,6 +58,15 @@ class TurnRules:
     one fails. Only `RuleExtractor` reads turns that are private or hold a secret."""
     max_facts: int = 32
     """Maximum number of facts stored for a turn; the first ones are taken."""
+    agent_id: str | None = None
+    """The agent that the records belong to, as for `GovernedMemory.add`."""
+    run_id: str | None = None
+    """The run that the records belong to."""
+
+    @property
+    def scopes(self) -> dict[str, str]:
+        """The agent and the run, where they are given."""
+        return check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
 
     @property
     def reads_context(self) -> bool:
@@ -77,6 +86,7 @@ class TurnRules:
         for name, extractor in (("extractor", self.extractor), ("background", self.background or self.extractor)):
             if not isinstance(extractor, FactExtractor):
                 raise ConfigurationError(f"{name} must have the method extract(context), got {extractor!r:.80}")
+        check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
         if self.max_facts < 1:
             raise ConfigurationError(
                 f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
@@ -145,7 +155,7 @@ def add_turns(
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
                     policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                    add=memory.add,
+                    scopes=rules.scopes, add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
@@ -243,7 +253,7 @@ def _defer(
                     written = facts.write(
                         fact, user_id, record_id=f"{name}-{n}", source=source,
                         policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                        check=check,
+                        scopes=rules.scopes, check=check,
                     )  # fmt: skip
                     done[isinstance(written, str)].append(written)
                 except (RefusedError, PolicyError, DuplicateIdError) as error:

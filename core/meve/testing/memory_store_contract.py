@@ -40,7 +40,7 @@ def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  #
         "id": record_id, "user_id": user_of(user), "text": f"text of {record_id}", "source": "doc",
         "policy_class": "factual", "created_at": NOW, "expires_at": None, **values,
     })  # fmt: skip
-    return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5)
+    return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5, model="one 4")
 
 
 def message(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
@@ -281,11 +281,31 @@ class MemoryStoreContract:
     def test_another_embedder_is_refused_after_reopening(
         self, store: RecordStore, reopened: Callable[[], RecordStore]
     ) -> None:
-        store.claim_embedder("one", 4)
-        store.claim_embedder("one", 4)
+        store.embedders.claim("one 4")
+        store.embedders.claim("one 4")
         store.close()
         with pytest.raises(IndexMismatchError, match="two"):
-            reopened().claim_embedder("two", 4)
+            reopened().embedders.claim("two 4")
+
+    def test_former_embedders_are_accepted_until_the_end_of_reembedding(self, store: RecordStore) -> None:
+        store.embedders.claim("one 4")
+        store.embedders.claim("two 8", reembed=True)
+        store.embedders.claim("one 4")
+        assert store.embedders.name() == "two"
+        assert not store.embedders.finish_reembedding("two 8", lambda _: False)
+        store.embedders.claim("one 4")
+        assert store.embedders.finish_reembedding("two 8", lambda _: True)
+        with pytest.raises(IndexMismatchError, match="one"):
+            store.embedders.claim("one 4")
+
+    def test_a_vector_keeps_its_model(self, store: RecordStore) -> None:
+        insert(store, stored("a"), stored("b"))
+        archive(store, "b")
+        with store.writing() as transaction:
+            of_two = replace(stored("a"), model="two 2", vector=np.array([1, 0], dtype=np.float32))
+            transaction.put_vectors(ALICE, of_two)
+        models = {s.record.id: (s.model, s.vector.shape) for s in store.all_records(ALICE)}
+        assert models == {"a": ("two 2", (2,)), "b": ("one 4", (4,))}
 
     def test_closed_store_raises(self, store: RecordStore) -> None:
         store.close()

@@ -44,7 +44,7 @@ class AuditLog:
             user_id: owner of the records; None for all users.
             record_id: a record.
             action: one or several of `add`, `retrieve`, `use`, `update`, `expire`, `prune`, `merge`, `delete`, `hold`,
-                `release`, `archive`, `restore` and `supersede`.
+                `release`, `archive`, `restore`, `supersede` and `reembed`.
             since: a moment, or a time before now; inclusive.
             until: a moment; exclusive.
 

@@ -79,13 +79,15 @@ def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
 def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str, Any]:
     """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
     now = runtime.clock.now()
-    records = [stored.record for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
+    every = [stored for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
+    records = [stored.record for stored in every]
+    places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
         "user_id": user_id,
         "exported_at": now.isoformat(),
-        "records": [r.to_dict() for r in records if not r.archived and not r.is_closed],
-        "history": [r.to_dict() for r in records if not r.archived and r.is_closed],
-        "archived": [r.to_dict() for r in records if r.archived],
+        "records": [r.to_dict() | places.get(r.id, {}) for r in records if not r.archived and not r.is_closed],
+        "history": [r.to_dict() | places.get(r.id, {}) for r in records if not r.archived and r.is_closed],
+        "archived": [r.to_dict() | places.get(r.id, {}) for r in records if r.archived],
         "shared_scores": {
             record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}
             for record_id, s in sorted(runtime.store.shared_scores(user).items())

@@ -123,7 +123,7 @@ class DuplicateMerger:
 
 
 def _cosine(one: StoredRecord, other: StoredRecord) -> float:
-    return float(cosines(one.vector, other.vector[None])[0])
+    return float(cosines(one.vector, other.vector[None])[0]) if one.model == other.model else 0.0
 
 
 def _expiry_or_max(record: MemoryRecord) -> datetime:

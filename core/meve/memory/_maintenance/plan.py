@@ -1,6 +1,6 @@
 """The plan of one user's maintenance: the records to remove, change and archive. Writers may write while it is made."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -147,9 +147,14 @@ class MaintenancePlan:
 
     def nearest_pairs(self, ids: Iterable[str], threshold: float) -> list[tuple[str, str]]:
         """Return pairs of ids with a cosine of at least `threshold`, highest first; of each id only the nearest few."""
-        keys = sorted(ids)
-        if len(keys) < 2:
-            return []
+        by_model: dict[str, list[str]] = {}
+        for key in sorted(ids):
+            by_model.setdefault(self.records[key].model, []).append(key)
+        pairs = {pair: cosine for keys in by_model.values() for pair, cosine in self._near(keys, threshold)}
+        return sorted(pairs, key=lambda pair: (-pairs[pair], pair))
+
+    def _near(self, keys: list[str], threshold: float) -> Iterator[tuple[tuple[str, str], float]]:
+        """Yield the pairs of records whose vectors, of one model, are near, and their cosines."""
         vectors = normalize(np.array([self.records[key].vector for key in keys]))
         pairs: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
@@ -160,7 +165,7 @@ class MaintenancePlan:
                 if len(near) > NEIGHBOURS:
                     near = near[np.argsort(-row[near], kind="stable")[:NEIGHBOURS]]
                 pairs.update({(min(i, j), max(i, j)): float(row[j]) for j in near.tolist()})
-        return [(keys[i], keys[j]) for i, j in sorted(pairs, key=lambda pair: (-pairs[pair], pair))]
+        yield from (((keys[i], keys[j]), cosine) for (i, j), cosine in pairs.items())
 
     def add(self, stored: StoredRecord, reason: str) -> None:
         """Insert a new record."""

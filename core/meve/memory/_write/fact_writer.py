@@ -1,6 +1,6 @@
 """Writes the decisions of extractors: checks each one, adds a fact once, and closes what it replaces."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ from meve.memory._write.extraction import FactDecision, TurnContext
 from meve.memory._write.relative_days import resolve_days
 from meve.memory._write.writer import RecordWriter
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, user_key, validity
+from meve.memory.records import SCOPES, MemoryRecord, UserId, user_key, validity
 from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
 
@@ -64,6 +64,7 @@ class FactWriter:
         policy_class: PolicyClass | None,
         session_id: str | None,
         reason: str,
+        scopes: Mapping[str, str],
         add: Callable[..., MemoryRecord] | None = None,
         check: Callable[[RecordTransaction], None] | None = None,
     ) -> MemoryRecord | str:
@@ -77,6 +78,7 @@ class FactWriter:
             policy_class: its class; None lets the classifier choose.
             session_id: the conversation.
             reason: for the audit log.
+            scopes: the agent and the run of the record, where they are known.
             add: `GovernedMemory.add`, which writes an `add` without a check.
             check: called in the transaction; may raise to write nothing.
 
@@ -85,11 +87,14 @@ class FactWriter:
             DuplicateIdError, PolicyError, ModelError, StorageError: as for `GovernedMemory.add`.
         """
         user = user_key(user_id)
-        known = None if decision.action != "add" else self._find_same(decision.text, user_id, source, policy_class)
+        known = None
+        if decision.action == "add":
+            known = self._find_same(decision.text, user_id, source, policy_class, scopes)
         if known is not None and self._confirm(user, known, record_id, check):
             return known.id
         options: dict[str, Any] = {
             "id": record_id, "source": source, "session_id": session_id, "policy_class": policy_class,
+            **scopes,
         }  # fmt: skip
         if add is not None and check is None and decision.action == "add":
             return add(decision.text, user_id=user_id, reason=reason, **options)
@@ -134,9 +139,14 @@ class FactWriter:
             transaction.log(EventDraft(at=now, user=user, record=name, action="use", reason=reason))
 
     def _find_same(
-        self, text: str, user_id: UserId, source: RecordSource, policy_class: PolicyClass | None
+        self,
+        text: str,
+        user_id: UserId,
+        source: RecordSource,
+        policy_class: PolicyClass | None,
+        scopes: Mapping[str, str],
     ) -> MemoryRecord | None:
-        """Return a memory of this source with equal words and values, unless a newer one contradicts it.
+        """Return a memory of this source and scope with equal words and values, unless a newer one contradicts it.
 
         A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
         """
@@ -145,6 +155,8 @@ class FactWriter:
             if policy_class is not None and (record.policy_class == "instruction") != (policy_class == "instruction"):
                 continue
             if record.source != source or record.flagged:
+                continue
+            if any(record.metadata.get(name) != scopes.get(name) for name in SCOPES):
                 continue
             if have_equal_words(parse_statement(record.text).claim, said):
                 later = (each for each in near if validity(each)[0] > validity(record)[0])

@@ -166,6 +166,48 @@ class RecordWriter:
             runtime.store.scrub()  # the old values are still in the write-ahead log
         return updated
 
+    def supersede(
+        self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
+    ) -> MemoryRecord:
+        """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        former = _check_replaceable(runtime.store.find(user, check_id(record_id)), record_id, now)
+        inherited: RecordOptions = {
+            "policy_class": former.policy_class, "session_id": former.session_id, "tags": former.tags,
+            "metadata": former.metadata, "pinned": former.pinned,
+        }  # fmt: skip
+        chosen: RecordOptions = {**inherited, **options}
+        record = make_record(
+            text,
+            user_id=user_id,
+            policy=runtime.policy,
+            now=now,
+            classifier=runtime.classifier,
+            tagger=runtime.tagger,
+            **chosen,
+        )
+        fresh = runtime.stored(replace(record, derived_from=former.derived_from))
+        with runtime.store.writing() as transaction:
+            stored = transaction.find(user, record_id)
+            before = _check_replaceable(stored, record_id, now)
+            assert stored is not None
+            check_not_held(before)
+            remove_expired(runtime, transaction, user, record.id, now)
+            record = limit_expiry(transaction, user, fresh.record, before)
+            if options.get("ttl") is None and options.get("expires_at") is None:
+                ends = [each for each in (record.expires_at, before.expires_at) if each is not None]
+                record = replace(record, expires_at=min(ends, default=None))
+            check_standing(transaction, user, record)
+            if before.is_standing and record.source != "chat_user":
+                raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
+            transaction.insert(user, replace(fresh, record=record))
+            closed = replace(before, valid_to=now, superseded_by=record.id, version=before.version + 1)
+            transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
+            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
+            detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}
+            transaction.log(runtime.event(user, closed, "supersede", reason, now, **detail))
+        return record
+
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
         check_keywords(options, UpdateOptions, "update")
@@ -308,6 +350,16 @@ def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version:
         raise ValidationError(f"{record.kind} {record.id!r} can't be edited in place: call {_PUT[record.kind]}")
     if if_version is not None and record.version != if_version:
         raise ValidationError(f"memory {record.id!r} has version {record.version}, not {if_version}: read it again")
+
+
+def _check_replaceable(stored: StoredRecord | None, record_id: str, now: datetime) -> MemoryRecord:
+    record = _check_found(stored, record_id, now).record
+    if record.kind in _PUT:
+        raise ValidationError(f"{record.kind} {record_id!r} can't be superseded: call {_PUT[record.kind]}")
+    if record.is_closed:
+        by = f" by {record.superseded_by!r:.80}: supersede that one" if record.superseded_by else ": restore it first"
+        raise UnknownIdError(f"memory {record_id!r:.80} was replaced{by}")
+    return record
 
 
 def _check_found(stored: StoredRecord | None, record_id: str, now: datetime) -> StoredRecord:

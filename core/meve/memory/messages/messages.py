@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
@@ -261,6 +262,10 @@ class Messages:
         if query.newest_first:
             popped.reverse()
         return [_message(each) for each in popped], self._writer.scrub(report)
+
+    aadd, areplace, apop = as_async(add), as_async(replace), as_async(pop)
+    apage, acount = as_async(page, is_read=True), as_async(count, is_read=True)
+    asessions = as_async(sessions, is_read=True)
 
     def _query(
         self,

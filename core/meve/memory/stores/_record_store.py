@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
+from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -23,6 +23,7 @@ from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_part, user_of
 from meve.memory.stores._closed_records import detach_closed
+from meve.memory.stores._settings import EmbedderClaims, claim_setting
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -140,6 +141,12 @@ class RecordTransaction:
             self._written.pop((user, record.id), None)
             self._erased[user, record.id] = record.kind
 
+    def put_vectors(self, user: str, *stored: StoredRecord) -> None:
+        """Write new vectors of records. Their states stay, so the log needs no entry of each."""
+        self._change(user)
+        for each in stored:
+            self._transaction.put(user, each)
+
     def forget_user(self, user: str) -> None:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
         for record_id in self._transaction.shared_scores(user):
@@ -220,6 +227,7 @@ class RecordStore:
     def __init__(self, backend: MemoryStore, audit_chain: AuditChain | None = None) -> None:
         self.backend = backend
         self.chain = audit_chain or AuditChain()
+        self.embedders = EmbedderClaims(backend)
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
@@ -233,9 +241,9 @@ class RecordStore:
         """
         store = cls(backend, audit_chain)
         mine = store.chain.fingerprint
-        theirs = store._claim(
-            "audit_key", mine, SealedHead(seq=0, digest=INITIAL_DIGEST, seal=store.chain.seal(0, INITIAL_DIGEST))
-        )
+        seal = store.chain.seal(0, INITIAL_DIGEST)
+        head = SealedHead(seq=0, digest=INITIAL_DIGEST, seal=seal)
+        theirs = claim_setting(backend, "audit_key", mine, head)
         if theirs != mine:
             had, given = ("a key" if each else "no key" for each in (theirs, mine))
             difference = "another key" if had == given else f"{had}, and you gave {given}"
@@ -243,22 +251,6 @@ class RecordStore:
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
-
-    def embedder_name(self) -> str | None:
-        """Return the name of the embedder that makes the vectors; None for a new store."""
-        with self.backend.reading() as snapshot:
-            claimed = snapshot.setting("embedder")
-        return None if claimed is None else claimed.rpartition(" ")[0]
-
-    def claim_embedder(self, name: str, dimension: int) -> None:
-        """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""
-        mine = f"{name} {dimension}"
-        theirs = self._claim("embedder", mine)
-        if theirs != mine:
-            raise IndexMismatchError(
-                f"the embedder is {mine!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
-                "open it with that embedder"
-            )
 
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
@@ -394,19 +386,6 @@ class RecordStore:
                 events=head.seq if head else 0,
                 bytes=self.backend.size(),
             )
-
-    def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
-        """Set a setting, and the log's first head with it, unless the setting has a value. Return its value."""
-        with self.backend.reading() as snapshot:
-            current = snapshot.setting(name)
-        if current is None:
-            with self.backend.writing() as transaction:
-                current = transaction.setting(name)
-                if current is None:
-                    transaction.put_setting(name, current := value)
-                    if head is not None:
-                        transaction.append((), head)
-        return current
 
 
 def _get_head(snapshot: Snapshot) -> SealedHead:
