@@ -329,7 +329,8 @@ def test_audit_log_names_rule_evidence_and_inverse(memory, clock):
     memory.maintain()
     (superseded,) = memory.audit.events(action="supersede")
     assert superseded.detail["rule"] == "contradiction"
-    assert superseded.detail["evidence"] == {"by": "new", "difference": "number"}
+    assert superseded.detail["evidence"].keys() == {"by", "difference", "probability"}
+    assert superseded.detail["evidence"]["difference"] == "number"
     (merged,) = memory.audit.events(action="merge")
     assert merged.detail["rule"] == "merging.similarity"
     assert merged.detail["evidence"] == {"by": "tee", "cosine": 1.0}
@@ -345,3 +346,19 @@ def test_history_of_one_user_is_not_read_by_another(memory, clock):
     memory.maintain()
     assert memory.search(QUESTION, user_id="bob", include_superseded=True).records == ()
     assert memory.search(QUESTION, user_id="bob", as_of=begin).records == ()
+
+
+def test_deleting_a_record_deletes_the_versions_that_a_caller_replaced(memory):
+    first = memory.add("My dog is called Rex.", user_id="alice")
+    second = memory.supersede(first.id, "My dog is called Max.", user_id="alice")
+    third = memory.supersede(second.id, "My dog is called Ben.", user_id="alice")
+    report = memory.delete(third.id, user_id="alice")
+    assert set(report.erased) == {first.id, second.id, third.id}
+    assert report.left_closed == ()
+
+
+def test_deleting_an_earlier_version_keeps_the_later_one(memory):
+    first = memory.add("My dog is called Rex.", user_id="alice")
+    second = memory.supersede(first.id, "My dog is called Max.", user_id="alice")
+    assert memory.delete(first.id, user_id="alice").erased == (first.id,)
+    assert memory.get(second.id, user_id="alice").text == "My dog is called Max."

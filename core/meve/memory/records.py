@@ -155,9 +155,17 @@ def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
 def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
     """Return whether a record was closed by one that contains it: as a copy, an earlier version or a part of a summary.
 
-    If not, a judge found that the other statement replaces it.
+    If not, a judge or a caller found that the other statement replaces it.
     """
     return record.superseded_by == by.id and record.id in by.derived_from
+
+
+def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether deleting a record deletes one that it closed: a part, or what a caller wrote it in place of.
+
+    What a judge closed has the reason in `flagged`.
+    """
+    return is_part(record, by) or (record.superseded_by == by.id and not record.flagged)
 
 
 def kind_of(source: RecordSource) -> RecordKind:

@@ -119,7 +119,8 @@ class DuplicateMerger:
         plan.replace(longer, merged)
         cosine = round(_cosine(longer, shorter), 4)
         reason = f"{w.id} says the same"
-        plan.close(shorter, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
+        judged = shorter if is_copy else replace(shorter, record=replace(x, flagged=f"said in other words by {w.id}"))
+        plan.close(judged, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
 
 
 def _cosine(one: StoredRecord, other: StoredRecord) -> float:

@@ -201,7 +201,10 @@ class FactWriter:
             )
         since = validity(by)[0]
         end = since if since > validity(stored.record)[0] else now
-        closed = replace(stored.record, valid_to=end, superseded_by=by.id, version=stored.record.version + 1)
+        why = "" if decision.action == "update" else f"contradicted by {by.id}"
+        closed = replace(
+            stored.record, valid_to=end, superseded_by=by.id, flagged=why, version=stored.record.version + 1
+        )
         transaction.replace(user, replace(stored, record=closed))
         reason = f"{by.id} {'says the same and more' if decision.action == 'update' else 'replaces it'}"
         event = runtime.event(

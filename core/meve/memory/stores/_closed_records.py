@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from meve.memory._audit.chain import EventDraft
-from meve.memory.records import MemoryRecord, is_part, validity
+from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
 from meve.memory.stores.protocol import RecordQuery
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def find_copies(transaction: "RecordTransaction", user: str, record: MemoryRecor
 
 
 def find_replaced(transaction: "RecordTransaction", user: str, records: Iterable[MemoryRecord]) -> set[str]:
-    """Return the ids of the closed records that these replaced, in one or several steps, but not of their parts."""
+    """Return the ids of the closed records that these replaced, in one or several steps, but not their own history."""
     found: set[str] = set()
     replacing = {r.id: r for r in records if r.kind in _REPLACING}
     while replacing:
@@ -32,7 +32,8 @@ def find_replaced(transaction: "RecordTransaction", user: str, records: Iterable
         replacing = {
             s.record.id: s.record
             for s in closed
-            if s.record.id not in found and (found or not is_part(s.record, replacing[s.record.superseded_by or ""]))
+            if s.record.id not in found
+            and (found or not is_own_history(s.record, replacing[s.record.superseded_by or ""]))
         }
         found |= replacing.keys()
     return found

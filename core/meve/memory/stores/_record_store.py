@@ -21,7 +21,7 @@ from meve.memory._audit.chain import (
 )
 from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_part, user_of
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_own_history, user_of
 from meve.memory.stores._closed_records import detach_closed
 from meve.memory.stores._settings import EmbedderClaims, claim_setting
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
@@ -108,7 +108,9 @@ class RecordTransaction:
             near = self.records(replace(query, derived_from=ids))
             follows = bool(replacing) and (copies or superseded)
             closed = self.records(replace(query, superseded_by=replacing)) if follows else []
-            near += [s for s in closed if superseded or is_part(s.record, found[s.record.superseded_by or ""].record)]
+            near += [
+                s for s in closed if superseded or is_own_history(s.record, found[s.record.superseded_by or ""].record)
+            ]
             new = {s.record.id: s for s in near if s.record.id not in found}
             found |= new
             ids, replacing = list(new), [s.record.id for s in new.values() if s.record.kind != "summary"]
