@@ -11,7 +11,7 @@ from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.integrations._option_names import merge_options
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.engine import TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
 
@@ -36,6 +36,9 @@ class MeVeCompressor(BaseDocumentCompressor):
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the value in `config`."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
+    default `return`."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
 
@@ -85,9 +88,8 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         if not query.strip():
             return []
-        options = merge_options(
-            LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
-        )
+        names = ("k", "threshold", "max_tokens", "when_insufficient")
+        options = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in names})
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
         if emitter:

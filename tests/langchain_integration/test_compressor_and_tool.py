@@ -113,10 +113,19 @@ def test_tool_content_is_text_and_artifact_is_trace(retriever):
     assert asyncio.run(tool.ainvoke({"query": "blue sky"})) == "A blue sky today."
 
 
-def test_tool_says_that_nothing_answers_unless_unverified(retriever):
+def test_tool_says_that_nothing_answers_unless_told_to_return(retriever):
     assert "No retrieved passage answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
-    shown = create_meve_tool(retriever, unverified=True, fallback_floor=0.0).invoke({"query": "zebra chromodynamics x"})
+    shown = create_meve_tool(retriever, when_insufficient="return").invoke({"query": "zebra chromodynamics x"})
     assert "Zebra" in shown
+
+
+def test_compressor_follows_when_insufficient(parts, documents):
+    far = "zebra chromodynamics x"
+    shown = MeVeCompressor.make(**parts).compress_documents(documents, far)
+    assert [d.metadata["meve_verified"] for d in shown] == [False] * len(shown)
+    assert shown[0].id == "zebra"
+    for way in ("verified_only", "abstain"):
+        assert MeVeCompressor.make(when_insufficient=way, **parts).compress_documents(documents, far) == []
 
 
 def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
@@ -125,7 +134,7 @@ def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
     for lost in (retriever.bind(filter={"lang": "de"}), retriever.with_config(tags=["x"])):
         with pytest.raises(ConfigurationError, match="pass the retriever itself"):
             create_meve_tool(lost)
-    german = create_meve_tool(retriever, filter={"lang": "de"}, unverified=True, threshold=0.0)
+    german = create_meve_tool(retriever, filter={"lang": "de"}, threshold=0.0)
     assert german.invoke({"query": "blue sky"}) == "Zebra facts for you."
 
 

@@ -30,6 +30,10 @@ Packing = Literal["passages", "sentences"]
 Duplicates = Literal["repeated", "similar"]
 """The duplicates among similar passages: only those that repeat the other's text, or all, as in the paper."""
 
+WhenInsufficient = Literal["return", "verified_only", "abstain", "raise"]
+"""What to do with a context that isn't sufficient: return it, without unverified passages or with them, return an empty
+one, or raise an error."""
+
 
 class Overrides(TypedDict, total=False):
     """The keyword arguments of `retrieve` that override the configuration for one call."""
@@ -54,6 +58,7 @@ class Overrides(TypedDict, total=False):
     packing: Packing
     sentence_threshold: float | None
     sufficiency_threshold: float | None
+    when_insufficient: WhenInsufficient
     mode: Mode
     separator: str
     citations: bool
@@ -127,6 +132,11 @@ class RetrieverConfig:
     reads their passage, and 0.5 where it reads each by itself."""
     sufficiency_threshold: float | None = None
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
+    when_insufficient: WhenInsufficient = "return"
+    """What to do if the context isn't sufficient: `return` it with its unverified passages, each marked as such;
+    `verified_only` leaves out all unverified passages, of a sufficient context too; `abstain` returns an empty context;
+    `raise` raises `InsufficientContextError`. In modes without verification no context is sufficient and no passage
+    verified."""
     mode: Mode = "full"
     separator: str = "\n\n"
     """Phase 5: the text between passages; its tokens count."""
@@ -181,6 +191,7 @@ class RetrieverConfig:
             fill=False,
             max_tokens=512,
             packing="passages",
+            when_insufficient="return",
             mode="full",
             separator="\n\n",
             citations=False,
@@ -272,6 +283,7 @@ _CHOICES = {
     "sources": get_args(Sources),
     "packing": get_args(Packing),
     "duplicates": get_args(Duplicates),
+    "when_insufficient": get_args(WhenInsufficient),
     "lexical": (*get_args(LexicalKind), None),
 }
 

@@ -6,20 +6,20 @@ from functools import partial
 from typing import Any
 
 from meve.clock import Clock, SystemClock
-from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.errors import InsufficientContextError, ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline._packing import Packer
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases.budget import Composed, budget, fills_budget
+from meve.pipeline.phases.budget import Composed, fills_budget
 from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
-from meve.pipeline.phases.condense import SplitSentences, condense
+from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
-from meve.pipeline.phases.fill import fill
-from meve.pipeline.phases.follow import extend_query, follow
+from meve.pipeline.phases.follow import follow
 from meve.pipeline.phases.prioritize import Relate, prioritize
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
@@ -27,8 +27,6 @@ from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.types import Candidate, ContextPassage, Dropped, Passage, Query, Selection
 
-RATED_SENTENCE, READ_SENTENCE = 0.3, 0.5
-"""The default least probability of a sentence: rated while its passage is read, or read by itself."""
 REJECTED = "rejected"
 """The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
 
@@ -75,6 +73,7 @@ class Pipeline:
 
         Raises:
             QueryError: a blank query, or one longer than a model's window.
+            InsufficientContextError: the context isn't sufficient, and `when_insufficient` is `raise`.
             ModelError: a model failed.
         """
         check_query(query.text)
@@ -86,12 +85,27 @@ class Pipeline:
         self._follow(run)
         self._fall_back(run)
         self._prioritize(run)
-        self._condense(run)
-        composed = self._budget(run)
+        packer = Packer(
+            scorer=self.scorer,
+            tokens=self.tokens,
+            split=self.split,
+            repeats=self.repeats,
+            verifier_name=self.verifier_name,
+        )
+        packer.condense(run)
+        composed = packer.budget(run)
         sufficient, account = self._sufficiency(run, _passages(run))
-        if not sufficient and self._fills(run):
-            composed = self._fill(run)
-        return self._context(run, composed, sufficient, account)
+        if not sufficient:
+            composed = packer.settle(run, composed)
+        context = self._context(run, composed, sufficient, account)
+        if not sufficient and config.when_insufficient == "raise":
+            verified = sum(p.verified for p in context.passages)
+            raise InsufficientContextError(
+                f"the context isn't sufficient: {verified} of {len(context.passages)} passages verified; read the "
+                "error's `context`, or set when_insufficient to 'return', 'verified_only' or 'abstain'",
+                context,
+            )
+        return context
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
@@ -263,59 +277,6 @@ class Pipeline:
 
     def _relate(self, config: RetrieverConfig) -> Relate | None:
         return self.relate or (self.repeats if config.duplicates == "repeated" else None)
-
-    def _condense(self, run: Run) -> None:
-        config = run.config
-        if not run.includes("condense") or config.packing != "sentences":
-            return
-        if self.split is None:
-            raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
-        queries = [(run.query, "")]
-        for piece in run.evidence:
-            text = extend_query(run.query.text, [piece.passage.content], config.evidence_words)
-            queries.append((replace(run.query, text=text), piece.id))
-        is_rated = getattr(self.scorer, "scores_sentences", False)
-        to_read = len(queries) * len(run.candidates)  # the sentences of a passage take about its time
-        if not is_rated and not run.has_time_for(to_read):
-            run.skip("condense", DEADLINE)
-            return
-        threshold = config.sentence_threshold
-        if threshold is None:
-            threshold = RATED_SENTENCE if is_rated else READ_SENTENCE
-        with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
-            phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
-
-    def _budget(self, run: Run) -> Composed:
-        config = run.config
-        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
-        with run.phase("budget", settings) as phase:
-            composed = self._pack(run.candidates, config)
-            phase.selection = composed.selection
-        return composed
-
-    def _pack(self, candidates: Sequence[Candidate], config: RetrieverConfig) -> Composed:
-        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
-            return budget(
-                candidates,
-                self.tokens,
-                max_tokens=config.max_tokens,
-                limit=config.limit,
-                separator=config.separator,
-                citations=config.citations,
-            )
-
-    def _fills(self, run: Run) -> bool:
-        """Return whether an insufficient context is filled; an empty one stays empty."""
-        config = run.config
-        return bool(run.candidates) and config.fill and config.mode == "full" and config.packing == "passages"
-
-    def _fill(self, run: Run) -> Composed:
-        """Pack the remaining candidates of phase 1 after those of the context."""
-        with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            chosen = fill(run.candidates, run.retrieved, run.judged, duplicates=run.duplicates, repeats=self.repeats)
-            composed = self._pack(chosen, run.config)
-            phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
-        return composed
 
     def _context(self, run: Run, composed: Composed, sufficient: bool, account: Mapping[str, Any]) -> Context:
         trace = run.trace.finish(

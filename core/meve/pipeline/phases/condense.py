@@ -10,6 +10,9 @@ from meve.types import Candidate, FloatArray, Passage, Query, TextSpans
 GAP = "…"
 """The mark of omitted sentences, within a passage and at its ends."""
 
+RATED_SENTENCE, READ_SENTENCE = 0.3, 0.5
+"""The default least probability of a sentence: rated while its passage is read, or read by itself."""
+
 SplitSentences = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
 ScoreSentences = Callable[[Query, Sequence[Candidate], Sequence[TextSpans]], list[FloatArray]]
