@@ -16,6 +16,7 @@ from llama_index_meve._default_tokenizer import global_token_counter, resolve_to
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from meve.integrations._option_names import merge_options
+from meve.integrations._rerank_settings import resolve_rerank_config
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
@@ -24,7 +25,7 @@ from meve.types import Candidate, Query
 
 
 def _default_engine() -> Engine:
-    return make_engine(tokens=global_token_counter())
+    return make_engine(config=resolve_rerank_config(None), tokens=global_token_counter())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
@@ -46,7 +47,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     """The probability from which a node counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """The most tokens of all nodes together, separators included; None for the engine's."""
+    """The most tokens of all nodes together, separators included; None for the engine's, which is 4,096 without a
+    `config`."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
     """A retriever that is searched if too few nodes are verified; None to reconsider the best of the given nodes."""
     when_insufficient: WhenInsufficient | None = None
@@ -91,7 +93,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         Raises:
             MeveError: a component isn't available.
         """
-        counter = resolve_token_counter(tokens, config)
+        counter, config = resolve_token_counter(tokens, config), resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 

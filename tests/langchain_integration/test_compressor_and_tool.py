@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_meve import MeVeCompressor, MeVeRetriever, create_meve_tool
+from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, create_meve_tool
 from meve import RetrieverConfig
 from meve.errors import ConfigurationError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -98,6 +98,30 @@ def test_compressor_runs_off_event_loop(compressor, documents, monkeypatch):
     assert asyncio.run(compressor.acompress_documents(documents, "blue sky"))
     assert len(threads) == 1
     assert threads != [threading.get_ident()]
+
+
+def test_parents_of_a_parent_document_retriever_are_not_lost_for_their_length():
+    pytest.importorskip("langchain_classic")
+    from langchain_classic.retrievers import ContextualCompressionRetriever, ParentDocumentRetriever
+    from langchain_core.stores import InMemoryStore
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    other = " ".join(f"Bed {n} was dug over and raked before the frost came." for n in range(40))
+    answer = "Tomatoes want six to eight hours of sun a day."
+    parents = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(MeVeEmbeddings()),
+        docstore=InMemoryStore(),
+        child_splitter=RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0),
+    )
+    parents.add_documents([Document(f"{other} {answer} {other}")])
+    question = "How many hours of sun do tomatoes want?"
+    for compressor in (MeVeCompressor(), MeVeCompressor.make(), MeVeCompressor(max_tokens=256)):
+        chain = ContextualCompressionRetriever(base_retriever=parents, base_compressor=compressor)
+        (kept,) = chain.invoke(question)
+        assert kept.metadata["meve_verified"]
+        assert answer in kept.page_content
+        assert (len(kept.page_content) < 2_000) == (compressor.max_tokens == 256)
 
 
 def test_compressor_without_documents_returns_nothing(compressor):

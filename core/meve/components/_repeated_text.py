@@ -33,7 +33,7 @@ class RepeatedText:
     """
 
     def __init__(self) -> None:
-        self._texts: dict[str, tuple[str, list[str]]] = {}
+        self._texts: dict[tuple[str, str], tuple[str, list[str]]] = {}
 
     def __call__(self, one: Passage, other: Passage) -> Literal["", "same"]:
         """Return `same` if `one` adds nothing to `other`, else an empty string."""
@@ -43,12 +43,13 @@ class RepeatedText:
 
     def _read(self, passage: Passage) -> tuple[str, list[str]]:
         """Return the text that counts and its words, but for function words that change nothing."""
-        known = self._texts.get(passage.id)
+        key = passage.id, passage.text  # a passage may have been shortened
+        known = self._texts.get(key)
         if known is None:
             text, split = passage.text, _split(passage.text)
             if len(split) < SHORT:
                 text, split = passage.content, _split(passage.content)
-            known = self._texts[passage.id] = text, [w for w in split if w not in FUNCTION_WORDS or _is_decisive(w)]
+            known = self._texts[key] = text, [w for w in split if w not in FUNCTION_WORDS or _is_decisive(w)]
         return known
 
 

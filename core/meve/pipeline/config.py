@@ -121,9 +121,9 @@ class RetrieverConfig:
     fill: bool = True
     """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
     its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
-    return. An empty context stays empty. Only in mode `full` with whole passages."""
+    return. Only in mode `full` with whole passages."""
     max_tokens: int = 512
-    """Phase 5: the most tokens of the context's text (T_max)."""
+    """Phase 5: the most tokens of the context's text (T_max). From 32 on, passages that exceed it are shortened."""
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float | None = None

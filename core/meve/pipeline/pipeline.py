@@ -1,6 +1,6 @@
 """Run the five phases over given sources and components; knows no corpus and no memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases.budget import Composed, fills_budget
+from meve.pipeline.phases.budget import Composed, fills_budget, fits_alone
 from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
@@ -84,14 +84,9 @@ class Pipeline:
         self._verify(run)
         self._follow(run)
         self._fall_back(run)
+        packer = self._make_packer()
+        packer.shorten(run)
         self._prioritize(run)
-        packer = Packer(
-            scorer=self.scorer,
-            tokens=self.tokens,
-            split=self.split,
-            repeats=self.repeats,
-            verifier_name=self.verifier_name,
-        )
         packer.condense(run)
         composed = packer.budget(run)
         sufficient, account = self._sufficiency(run, _passages(run))
@@ -106,6 +101,15 @@ class Pipeline:
                 context,
             )
         return context
+
+    def _make_packer(self) -> Packer:
+        return Packer(
+            scorer=self.scorer,
+            tokens=self.tokens,
+            split=self.split,
+            repeats=self.repeats,
+            verifier_name=self.verifier_name,
+        )
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
@@ -156,6 +160,7 @@ class Pipeline:
                     relate=self._relate(config),
                     prior=self.prior,
                     is_full=partial(self._is_full, config),
+                    fits=partial(fits_alone, counter=self.tokens, max_tokens=config.max_tokens),
                     deadline=run.deadline,
                 )
         dropped = phase.selection.dropped
@@ -272,11 +277,16 @@ class Pipeline:
         with run.phase("prioritize", {"redundancy": config.redundancy, "duplicates": config.duplicates}) as phase:
             candidates = with_vectors(run.candidates, self.embedder)
             vectors = stack_vectors(candidates)
-            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config))
+            shortened = {c.id for c in candidates if c.sentences is not None}
+            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config, shortened))
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
 
-    def _relate(self, config: RetrieverConfig) -> Relate | None:
-        return self.relate or (self.repeats if config.duplicates == "repeated" else None)
+    def _relate(self, config: RetrieverConfig, shortened: Set[str] = frozenset()) -> Relate | None:
+        """Return the rule of phase 4. A shortened passage stands only for what is left of it."""
+        repeats = self.repeats
+        if self.relate or config.duplicates == "repeated" or not shortened or repeats is None:
+            return self.relate or (repeats if config.duplicates == "repeated" else None)
+        return lambda one, other: repeats(one, other) if {one.id, other.id} & shortened else "same"
 
     def _context(self, run: Run, composed: Composed, sufficient: bool, account: Mapping[str, Any]) -> Context:
         trace = run.trace.finish(

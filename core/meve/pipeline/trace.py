@@ -12,7 +12,8 @@ class PhaseTrace:
     """The record of one phase."""
 
     name: str
-    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `prioritize`, `condense`, `budget`, `fill`."""
+    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `shorten`, `prioritize`, `condense`, `budget`,
+    `fill`, `abstain`."""
     ms: float
     received: int
     """The number of candidates before the phase."""
@@ -46,7 +47,7 @@ class CandidateTrace:
     rank: int | None
     """The position in the context, from 1; None if dropped."""
     sentences: tuple[int, ...] | None = None
-    """The indices of its sentences in the context, from 0; None for all."""
+    """The indices of its sentences in the context, from 0; of a shortened passage, of its pieces. None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
