@@ -4,7 +4,7 @@
     ├── ConfigurationError            an invalid setting, option or combination of components
     │   └── MissingExtraError         an optional dependency isn't installed; the message holds the pip line
     ├── ValidationError               invalid input
-    │   ├── QueryError                a query that is empty, of the wrong type, or longer than a model's window
+    │   ├── QueryError                a query that is empty, of the wrong type, or too long for a model
     │   ├── PassageError              a passage without text, or with metadata that JSON can't hold
     │   ├── DuplicateIdError          a taken or repeated id
     │   ├── UnknownIdError            an unknown id

@@ -74,6 +74,10 @@ def test_paper_config_runs_as_published(retriever, shared, monkeypatch):
     assert not context.sufficient
 
 
-def test_query_longer_than_the_window_raises_error(retriever):
-    with pytest.raises(QueryError, match=r"has 302 tokens, .* reads 256"):
-        retriever.retrieve("why " * 300)
+def test_a_question_within_a_stack_trace_is_answered(retriever):
+    trace = "\n".join(f'  File "/srv/app/module_{n}.py", line {n * 7}, in call_{n}' for n in range(40))
+    context = retriever.retrieve(f"{trace}\nValueError: bad value\nHow are chained comparisons evaluated?")
+    asked = retriever.retrieve("How are chained comparisons evaluated?")
+    assert asked.passages[0].passage.id in [p.passage.id for p in context.passages if p.verified]
+    with pytest.raises(QueryError, match="at most 4096"):
+        retriever.retrieve("why " * 5_000)

@@ -95,7 +95,7 @@ class Engine:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             PassageError: an item that is no `Passage`, or one without text.
             ConfigurationError: an unknown option, or a value out of range.
             ModelError: a model failed.
@@ -151,7 +151,7 @@ class Engine:
             observer: called when a phase begins and ends.
 
         Raises:
-            QueryError: a query longer than a model's window.
+            QueryError: a query of more than 4,096 tokens.
             ModelError: a model failed.
         """
         needs_prior = settings.exact is not True or settings.deadline is not None

@@ -72,7 +72,7 @@ class Pipeline:
         """Run the phases of the configured mode and return the context.
 
         Raises:
-            QueryError: a blank query, or one longer than a model's window.
+            QueryError: a blank query, or one of more than 4,096 tokens.
             InsufficientContextError: the context isn't sufficient, and `when_insufficient` is `raise`.
             ModelError: a model failed.
         """
@@ -137,6 +137,8 @@ class Pipeline:
         settings = {"threshold": config.threshold, "verifier": self.verifier_name, "calibration": self.calibration}
         if evidence := getattr(self.scorer, "evidence", ""):
             settings |= {"evidence": evidence}
+        if most := getattr(self.scorer, "most_windows", None):
+            settings["most_windows"] = most
         if config.exact is False:
             settings["exact"] = False
         if run.deadline:

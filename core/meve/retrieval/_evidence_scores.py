@@ -36,7 +36,7 @@ class EvidenceScores:
         """Return the weighted sums, shape (n,), in the order given.
 
         Raises:
-            QueryError: a query that exceeds a model's window.
+            QueryError: a query of more than 4,096 tokens.
             ModelError: a model failed.
         """
         asked = with_query_vector(Query(text=query), self._engine.embedder)

@@ -193,7 +193,7 @@ class Retriever:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             VectorError: a vector of another dimension, or with NaN or infinity.
             ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
