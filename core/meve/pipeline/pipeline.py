@@ -25,7 +25,7 @@ from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
-from meve.types import Candidate, ContextPassage, Dropped, Passage, Query, Selection
+from meve.types import Candidate, ContextPassage, Dropped, Entity, Passage, Query, Selection
 
 REJECTED = "rejected"
 """The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
@@ -57,6 +57,8 @@ class Pipeline:
     """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
+    find_missing: Callable[[str, Sequence[str]], Sequence[Entity]] | None = None
+    """Finds what a question names and none of the texts holds, for the trace."""
     split: SplitSentences | None = None
     """Splits a text into sentences; needed for `packing="sentences"`."""
     verifier_name: str = ""
@@ -315,11 +317,15 @@ class Pipeline:
         has_verified = any(p.verified for p in passages)
         if self.estimator is None or not run.includes("verify"):
             return has_verified, {}
+        find = self.find_missing or (lambda *_: ())
+        missing = find(run.query.text, [p.passage.content for p in passages])
         threshold = run.config.sufficiency_threshold
         threshold = self.estimator.threshold if threshold is None else threshold
         with wrap_errors(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
             estimate = float(self.estimator.estimate(run.query.text, passages))
         account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
+        if missing:
+            account["missing"] = [{"kind": e.kind, "start": e.start, "end": e.start + len(e.text)} for e in missing]
         return has_verified and estimate >= threshold, account
 
     def _without_shown(self, candidates: list[Candidate]) -> Selection:

@@ -295,8 +295,8 @@ class Retriever:
         """Fit the probabilities and the threshold to labelled pairs, and use them from now on.
 
         Where evidence decides, as by default, its sums are calibrated, and its weights stay; a text that isn't among
-        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The shipped estimator
-        of sufficiency is off from now on: any verified passage makes a context sufficient.
+        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The estimate of
+        sufficiency goes on reading the probabilities from before.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
