@@ -53,6 +53,7 @@ class Overrides(TypedDict, total=False):
     fallback_floor: float
     redundancy: float
     duplicates: Duplicates
+    diversify: float
     fill: bool
     max_tokens: int
     packing: Packing
@@ -108,9 +109,9 @@ class RetrieverConfig:
     follow_k: int = 10
     """Phase 2: the most candidates per source and extended query of a further hop."""
     min_verified: int = 3
-    """Phase 3: the fallback runs with fewer verified candidates than this (N_min)."""
+    """Phase 3: the fallback runs with fewer verified candidates than this (N_min); copies of one count once."""
     fallback_k: int = 5
-    """Phase 3: the most candidates that the fallback adds."""
+    """Phase 3: the most candidates that the fallback adds, none of them a copy."""
     fallback_floor: float = 0.1
     """Phase 3: the least probability of a fallback candidate, in [0, 1]; 0 admits all."""
     redundancy: float = 0.85
@@ -118,6 +119,10 @@ class RetrieverConfig:
     duplicates: Duplicates = "repeated"
     """Phase 4: drop a similar candidate if it only repeats the text of the better one (`repeated`), or in any case
     (`similar`). A passage repeats another if all of its content words stand in it in the same order."""
+    diversify: float = 0.0
+    """Phase 4: order verified passages, then others, so that each is also unlike those before it, with this weight in
+    [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0
+    orders by score."""
     fill: bool = True
     """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
     its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
@@ -188,6 +193,7 @@ class RetrieverConfig:
             fallback_floor=0.0,
             redundancy=0.85,
             duplicates="similar",
+            diversify=0.0,
             fill=False,
             max_tokens=512,
             packing="passages",
@@ -275,7 +281,14 @@ _INTEGERS = {
     "max_tokens": 1,
 }
 """The least value of each integer setting."""
-_PROBABILITIES = ("threshold", "sentence_threshold", "fallback_floor", "redundancy", "sufficiency_threshold")
+_PROBABILITIES = (
+    "threshold",
+    "sentence_threshold",
+    "fallback_floor",
+    "redundancy",
+    "diversify",
+    "sufficiency_threshold",
+)
 _OPTIONAL = ("sentence_threshold", "sufficiency_threshold")
 """The probabilities that may be None."""
 _CHOICES = {

@@ -20,7 +20,7 @@ from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance,
 from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.follow import follow
-from meve.pipeline.phases.prioritize import Relate, prioritize
+from meve.pipeline.phases.prioritize import Relate, diversify, drop_copies, prioritize
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
@@ -245,10 +245,11 @@ class Pipeline:
             "fallback_floor": config.fallback_floor,
             "source": REJECTED if reconsiders else self.fallback.name,
         }
+        distinct = partial(self._distinct, config) if self._drops_copies(run) else None
         with run.phase("fallback", settings) as phase:
             if reconsiders:
                 phase.selection = reconsider(
-                    run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor
+                    run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor, distinct=distinct
                 )
             else:
                 phase.selection = fallback(
@@ -260,6 +261,7 @@ class Pipeline:
                     k=config.fallback_k,
                     floor=config.fallback_floor,
                     threshold=config.threshold if has_verdicts else None,
+                    distinct=distinct,
                     deadline=run.deadline if has_verdicts else None,
                 )
 
@@ -269,8 +271,11 @@ class Pipeline:
             return f"mode {run.config.mode}"
         if self.fallback is None:
             return "no fallback source"
-        if len(run.candidates) >= run.config.min_verified:
-            return f"{len(run.candidates)} accepted, {run.config.min_verified} wanted"
+        accepted = len(run.candidates)
+        if accepted >= run.config.min_verified and self._drops_copies(run):
+            accepted = len(self._distinct(run.config, run.candidates, ()))  # copies don't count
+        if accepted >= run.config.min_verified:
+            return f"{accepted} accepted, {run.config.min_verified} wanted"
         return "" if run.config.fallback_k else "fallback_k is 0"
 
     def _prioritize(self, run: Run) -> None:
@@ -278,12 +283,32 @@ class Pipeline:
             run.skip("prioritize")
             return
         config = run.config
-        with run.phase("prioritize", {"redundancy": config.redundancy, "duplicates": config.duplicates}) as phase:
+        settings: dict[str, Any] = {"redundancy": config.redundancy, "duplicates": config.duplicates}
+        if config.diversify:
+            settings["diversify"] = config.diversify
+        with run.phase("prioritize", settings) as phase:
             candidates = with_vectors(run.candidates, self.embedder)
             vectors = stack_vectors(candidates)
             shortened = {c.id for c in candidates if c.sentences is not None}
             phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config, shortened))
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
+            if config.diversify:
+                kept = phase.selection.kept
+                ordered = diversify(kept, stack_vectors(kept), config.diversify)
+                phase.selection = replace(phase.selection, kept=ordered)
+
+    def _drops_copies(self, run: Run) -> bool:
+        """Return whether copies neither count nor take places in phase 3; in the paper, phase 4 alone drops them."""
+        return (
+            run.includes("prioritize") and run.config.duplicates == "repeated" and self._relate(run.config) is not None
+        )
+
+    def _distinct(
+        self, config: RetrieverConfig, candidates: Sequence[Candidate], known: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Return the candidates that copy neither a known one nor one before them."""
+        fresh = with_vectors(candidates, self.embedder)
+        return drop_copies(fresh, with_vectors(known, self.embedder), config.redundancy, self._relate(config))
 
     def _relate(self, config: RetrieverConfig, shortened: Set[str] = frozenset()) -> Relate | None:
         """Return the rule of phase 4. A shortened passage stands only for what is left of it."""
