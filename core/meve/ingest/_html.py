@@ -35,6 +35,8 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
             return term.lstrip("\n") if before is not None and before.name == "dt" else term
 
+    last = html.rfind(">") + 1
+    html = html[:last] + html[last:].replace("<", "&lt;")  # the parser would read unclosed tags in quadratic time
     try:
         with warnings.catch_warnings():
             # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.

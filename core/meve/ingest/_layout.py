@@ -19,7 +19,7 @@ MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
-FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}|~{3,})[^`]*$")
+FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}+(?=[^`]*$)|~{3,}+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +72,12 @@ class Layout:
         return titles
 
     def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
-        announcements = [ANNOUNCEMENT, MARKUP] if rst else [ANNOUNCEMENT]
         headings = {heading.start: heading for heading in outline.headings}
         above, body = None, 0
         for line in self.lines:
             if heading := headings.get(line.start):
                 line.rank, body = (HEADING, heading.level), heading.body
-            elif above is None or not (above.is_heading or any(a.match(above.text) for a in announcements)):
+            elif above is None or not (above.is_heading or _announces(above.text, rst=rst)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:
                     line.rank = (BLOCK, depth)
@@ -117,6 +116,10 @@ class Layout:
             if line.after_blank and first < number - 1:  # a paragraph
                 first = number
         return first, [term.text.strip() for term in self.lines[first:number]]
+
+
+def _announces(line: str, *, rst: bool) -> bool:
+    return bool(ANNOUNCEMENT.match(line) or (rst and MARKUP.match(line)))
 
 
 def _may_be_term(line: Line, column: int) -> bool:

@@ -28,7 +28,7 @@ _REQUEST = re.compile(
     r"|often|long|about|to))\b)",
     re.IGNORECASE,
 )
-_QUESTION = re.compile("[?\uff1f\u061f\u037e]\\W*$")
+_QUESTION_MARKS = "?\uff1f\u061f\u037e"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 
 
@@ -63,4 +63,12 @@ def is_statement(sentence: str) -> bool:
     """
     if not set(content_words(sentence)) - _POLITE_WORDS:
         return False
-    return bool(_REMEMBER.match(sentence)) or not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
+    return bool(_REMEMBER.match(sentence)) or not (_is_question(sentence) or _REQUEST.match(sentence))
+
+
+def _is_question(sentence: str) -> bool:
+    """Return whether a question mark stands after the last word."""
+    for sign in reversed(sentence):
+        if sign in _QUESTION_MARKS or sign.isalnum() or sign == "_":
+            return sign in _QUESTION_MARKS
+    return False

@@ -34,6 +34,8 @@ _PRONOUN_ONE = re.compile(r"(?<=\w )ones?\b(?!\s+\w)", re.IGNORECASE)
 """As in "the green one", which is no number."""
 _NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|far|big)\b", re.IGNORECASE)
 """What a question asks for, and its own numbers."""
+_JOINED = 500
+"""The last characters of a question that are joined to each value of an answer."""
 _NO_VALUES = parse_values("")
 _DENIAL = re.compile(r"(?:no|nope|nah)\W*", re.IGNORECASE)
 
@@ -168,7 +170,7 @@ def _complete(query: str, sentence: str) -> _Claim:
     is_amount = statement.values.numbers and FUNCTION_WORDS.isdisjoint(words(sentence))  # "900 euros."
     if statement.subject and not is_amount:
         return _Claim(sentence, has_own_names=True, is_joined=False)
-    joined = f"{_NOT_SUBJECT.sub('', query).rstrip(' ?')}{suffix}"
+    joined = f"{_NOT_SUBJECT.sub('', query[-_JOINED:]).rstrip(' ?')}{suffix}"
     return _Claim(joined, has_own_names=bool(statement.values.names), is_joined=True)
 
 
