@@ -71,7 +71,7 @@ class Chunker:
         Headings that become titles are left out, and so are chunks without a letter or digit.
 
         Args:
-            text: the whole text; for HTML, the Markdown made from it.
+            text: the whole text; for HTML, Word and notebooks, the Markdown made from them.
             kind: the kind of file.
             name: the file's name, which gives the language of code.
             title: the title where there is no heading; the name, if empty.
@@ -81,7 +81,7 @@ class Chunker:
         """
         check = self._start_clock()
         title = title or name.rpartition("/")[2]
-        if kind in {"markdown", "html", "rst"}:
+        if kind in {"markdown", "html", "rst", "notebook", "docx"}:
             outline = rst_outline(text) if kind == "rst" else markdown_outline(text)
             layout = Layout(text, outline, rst=kind == "rst")
             return self._make_chunks(text, list(self._cut_lines(text, layout, check)), outline, title, layout)
