@@ -144,7 +144,6 @@ READERS = {
     "is_statement": is_statement,
     "is_standing_wish": is_standing_wish,
     "tags": tag,
-    "parse_statement": parse_statement,
     "contradiction": lambda text: RuleContradiction().find_difference(text, f"{text} not"),
     "usage": judge,
     "find_time": lambda text: find_time(text, datetime(2026, 5, 20, tzinfo=UTC)),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from meve.ingest._headings import Outline
+from meve.ingest._markup import FENCE, mark_comments, mark_rst
 
 HEADING, BLOCK, LINE, GLUED = range(4)
 """A line begins a section or a block, stands within a block, or belongs to the line above. Texts are cut at the lowest
@@ -19,7 +20,6 @@ MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
-FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}+(?=[^`]*$)|~{3,}+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,10 @@ class Line:
     """One of `HEADING`, `BLOCK`, `LINE` and `GLUED`, and the level or depth."""
     term: Term | None = None
     """The innermost term whose definition contains the line."""
+    in_fence: bool = False
+    """It stands within a fenced block."""
+    is_markup: bool = False
+    """It is a fence, a comment or a directive, and says nothing by itself."""
 
     @property
     def is_heading(self) -> bool:
@@ -58,6 +62,11 @@ class Layout:
 
     def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
         self.lines = list(_read_lines(text, rst=rst))
+        self._text = text
+        if rst:
+            mark_rst(self.lines)
+        else:
+            mark_comments(text, self.lines)
         self._starts = [line.start for line in self.lines]
         self._rank_lines(outline, rst=rst)
         self._find_terms(rst=rst)
@@ -70,6 +79,13 @@ class Layout:
         while term is not None:
             titles, term = (term.title, *titles), term.outer
         return titles
+
+    def says_something(self, start: int, end: int) -> bool:
+        """Return whether text[start:end] holds a letter or digit that isn't markup."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        lines = self.lines[first : bisect_right(self._starts, end - 1)]
+        parts = (self._text[max(start, line.start) : min(end, line.start + len(line.text))] for line in lines)
+        return any(not line.is_markup and any(map(str.isalnum, part)) for line, part in zip(lines, parts, strict=True))
 
     def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
         headings = {heading.start: heading for heading in outline.headings}
@@ -132,10 +148,12 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
     for line in text.split("\n"):
         words = line.strip()
         if words:
+            in_fence = is_markup = False
             depth = len(line) - len(line.lstrip())
             if fence and (depth >= column or (not inner and column <= 3)):  # as in CommonMark
                 if words.startswith(fence) and not words.strip(fence[0]):
-                    fence = ""
+                    fence, is_markup = "", True
+                in_fence = not is_markup
                 depth = max(depth, column) + column + 1
             elif not rst:
                 if depth < inner or not inner:
@@ -143,7 +161,12 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
                     inner = item.end() if item else 0
                 opening, definition = FENCE.match(line), DEFINITION.match(line)
                 fence, column = (opening[1], opening.start(1)) if opening else ("", 0)
+                is_markup = bool(opening) and words.startswith(fence)
                 depth = definition.end() if definition else depth
-            yield Line(start=start, body=start, text=line, depth=depth, after_blank=after_blank)
+            yield Line(
+                start=start, body=start, text=line, depth=depth, after_blank=after_blank,
+                in_fence=in_fence, is_markup=is_markup,
+            )  # fmt: skip
         after_blank = not words
         start += len(line) + 1
+

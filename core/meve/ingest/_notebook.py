@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from meve.errors import IngestError
+from meve.ingest._markup import close_fence
 
 
 def notebook_to_markdown(text: str) -> str:
@@ -55,7 +56,7 @@ def _markdown(cell: Mapping[str, Any], language: str) -> str:
         level = cell.get("level")
         return f"{'#' * (level if level in range(1, 7) else 1)} {text}" if text else ""
     if kind == "markdown":
-        return text
+        return close_fence(text)
     if kind != "code" or not text:
         return ""
     fence = "```"

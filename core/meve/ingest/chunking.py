@@ -8,9 +8,10 @@ from time import monotonic
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
-from meve.ingest._headings import LABEL, Heading, Outline, markdown_outline, rst_outline
+from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
 from meve.ingest._layout import Layout
 from meve.ingest._line_cutter import LineCutter
+from meve.ingest._markup import hide_unclosed_fences
 from meve.ingest._slices import iter_slices
 
 CHARS_PER_TOKEN = 20
@@ -68,7 +69,8 @@ class Chunker:
     def split(self, text: str, kind: FileKind, name: str, title: str = "") -> list[Chunk]:
         """Return the chunks in the order of the text.
 
-        Headings that become titles are left out, and so are chunks without a letter or digit.
+        Headings that become titles are left out, and so are chunks without a letter or digit, or only of
+        fences, comments and directives.
 
         Args:
             text: the whole text; for HTML, Word and notebooks, the Markdown made from them.
@@ -82,8 +84,9 @@ class Chunker:
         check = self._start_clock()
         title = title or name.rpartition("/")[2]
         if kind in {"markdown", "html", "rst", "notebook", "docx"}:
-            outline = rst_outline(text) if kind == "rst" else markdown_outline(text)
-            layout = Layout(text, outline, rst=kind == "rst")
+            marked = text if kind == "rst" else hide_unclosed_fences(text)
+            outline = rst_outline(text) if kind == "rst" else markdown_outline(marked)
+            layout = Layout(marked, outline, rst=kind == "rst")
             return self._make_chunks(text, list(self._cut_lines(text, layout, check)), outline, title, layout)
         language = find_language(name) if kind == "code" else None
         if language is not None and (grammar := load_grammar(language)) is not None:
@@ -152,7 +155,9 @@ class Chunker:
             titles = [heading.title for heading in shared if heading.title] or [title]
             titles += layout.terms(begin) if layout else ()
             chunks.append(Chunk(text=stripped, title=self._title(titles), start=begin, end=end))
-        return [chunk for chunk in chunks if any(map(str.isalnum, LABEL.sub("", chunk.text)))]
+        if layout is not None:
+            return [chunk for chunk in chunks if layout.says_something(chunk.start, chunk.end)]
+        return [chunk for chunk in chunks if any(map(str.isalnum, chunk.text))]
 
     def _title(self, titles: list[str]) -> str:
         while len(titles) > 1 and self.size(JOINT.join(titles)) > TITLE_TOKENS:
