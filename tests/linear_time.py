@@ -11,15 +11,15 @@ FLOOR = 0.05
 SMALL = 1_000
 """Characters of the smaller input."""
 PIECES = (
-    *(" ", "\n", " \n", "\t", "7", "7 ", "7,", "7.", "7:", "a", "a ", "A", "A ", "Ab ", "a.", "a. ", "e\u0301", "\u0301"),
-    *("? ", "?", "! ", "-", "- ", "_", "'", "’", "a'", '"', '"A', "“", "(", "[", "[a](", "{", "<", "<a>", "<a ", "</", "&"),
-    *("<!--", "<!-- a -->\n", "<!-- a -->", "<![CDATA[", "<?xml ", "<!DOCTYPE a [", "`", "` ", "``` ", "```\n", "~~~\n"),
-    *("*", "* ", "**a", "_a ", "#", "# ", "# a\n", "> ", ">", "- a\n", "1. a\n", "a\n: b\n", "|", "|a|\n", "| a | b |\n"),
-    *(".. ", ".. _a:\n", ".. a::\n", ".. a:: b\n", ":a: ", "===\n", "a\n===\n", "===\na\n===\n", "\\", "---\n", "\u4e00"),
-    *("[[", "![", "[a]: b\n", "&amp;", "{", '{"a":', "[1,", "<div>", "<table>", "<ul><li>", "<dt>a", "<p", "a b ", "\x00"),
-    *("A-", ".7", ",7", "-7", "x-", "~~~", "hundred ", "The "),
-    *("&a: [*a, *a]\n", "a: b\n", "x,", "= ", "$", "$ 1", "@", "I am ", "my ", "I ", "not ", "no, ", "remember ", "in "),
-)
+    " ", "\n", " \n", "\t", "7", "7 ", "7,", "7.", "7:", "a", "a ", "A", "A ", "Ab ", "a.", "a. ", "e\u0301",
+    "\u0301", "? ", "?", "! ", "-", "- ", "_", "'", "\u2019", "a'", "\"", "\"A", "\u201c", "(", "[", "[a](", "{", "<",
+    "<a>", "<a ", "</", "&", "<!--", "<!-- a -->\n", "<!-- a -->", "<![CDATA[", "<?xml ", "<!DOCTYPE a [", "`", "` ",
+    "``` ", "```\n", "~~~\n", "*", "* ", "**a", "_a ", "#", "# ", "# a\n", "> ", ">", "- a\n", "1. a\n", "a\n: b\n",
+    "|", "|a|\n", "| a | b |\n", ".. ", ".. _a:\n", ".. a::\n", ".. a:: b\n", ":a: ", "===\n", "a\n===\n",
+    "===\na\n===\n", "\\", "---\n", "\u4e00", "[[", "![", "[a]: b\n", "&amp;", "{\"a\":", "[1,", "<div>", "<table>",
+    "<ul><li>", "<dt>a", "<p", "a b ", "\x00", "A-", ".7", ",7", "-7", "x-", "~~~", "hundred ", "The ",
+    "&a: [*a, *a]\n", "a: b\n", "x,", "= ", "$", "$ 1", "@", "I am ", "my ", "I ", "not ", "no, ", "remember ", "in ",
+)  # fmt: skip
 """Pieces that are repeated: runs of each kind of character, and openings that are never closed."""
 
 
@@ -47,7 +47,9 @@ def _measure(read: Callable[[str], object], before: str, piece: str, after: str)
         first, second = _seconds(read, small), _seconds(read, large)
         if second <= max(FLOOR, MOST * first):
             return ""
-    return f"{before!r} + {piece!r} * n + {after!r}: {first * 1e3:.1f} ms, {second * 1e3:.0f} ms for {TIMES} times as much"
+    return (
+        f"{before!r} + {piece!r} * n + {after!r}: {first * 1e3:.1f} ms, {second * 1e3:.0f} ms for {TIMES} times as much"
+    )
 
 
 def _seconds(read: Callable[[str], object], text: str) -> float:
@@ -113,8 +115,10 @@ CANDIDATES = "aA7 _-.é\u0301\n:'!*一#<"
 
 
 def _sample_class(parts: Any) -> str:
-    from re import _compiler  # type: ignore[attr-defined]
-    from re import _parser
+    from re import (
+        _compiler,  # type: ignore[attr-defined]
+        _parser,
+    )
 
     state = _parser.State()
     tree = _parser.SubPattern(state, [(_parser.IN, parts)])

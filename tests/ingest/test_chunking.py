@@ -343,7 +343,11 @@ def test_closed_fences_are_kept():
     text = "# A\n\n````\n```\n# no heading\n````\n\n~~~\n# none\n~~~\n"
     assert hide_unclosed_fences(text) == text
     assert hide_unclosed_fences(f"{text}```b\nx") == f"{text}....\nx"
-    assert [close_fence(t) for t in ("```a\nx", "```\nx\n```", "- ~~~~\n  x")] == ["```a\nx\n```", "```\nx\n```", "- ~~~~\n  x\n~~~~"]
+    assert [close_fence(t) for t in ("```a\nx", "```\nx\n```", "- ~~~~\n  x")] == [
+        "```a\nx\n```",
+        "```\nx\n```",
+        "- ~~~~\n  x\n~~~~",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -385,3 +389,44 @@ def test_passages_of_directives_and_comments_are_not_made(markup):
 )  # fmt: skip
 def test_directives_with_text_are_kept(content):
     assert texts(f"Aa\n==\n\n{content}\n\nBb\n==\n\n{WORDS}\n", "rst") == [content, WORDS]
+
+
+def test_rows_of_a_table_have_its_columns_in_the_title():
+    rows = "".join(f"| number {n} | It means {n}. |\n" for n in range(6))
+    chunks = chunker(30).split(
+        f"# Codes\n\nAll codes:\n\n| Code | Meaning |\n| --- | --- |\n{rows}", "markdown", "a.md"
+    )
+    assert [chunk.title for chunk in chunks[:2]] == ["Codes", "Codes › Code, Meaning"]
+    assert "| --- | --- |\n| number 0 |" in chunks[0].text
+    assert chunks[1].text.startswith("| number ")
+
+
+def test_anchors_belong_to_the_heading_below():
+    text = f'# A\n\n{WORDS}\n\n<a id="B"></a>\n\n## B\n\n{WORDS}\n\n# C\n\n<i id="x"></i><i id="y"></i>\n'
+    chunks = chunker().split(text, "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("A", WORDS), ("A › B", WORDS)]
+
+
+def test_options_of_a_page_are_no_passage():
+    assert texts(":orphan:\n\n.. _a:\n", "rst") == []
+
+
+def test_language_of_a_code_block_is_no_term():
+    code = "".join(f"    one two three {n}\n\n" for n in range(9))
+    chunks = chunker().split(f"Aa\n==\n\n.. code-block:: python\n\n{code}", "rst", "a.rst")
+    assert len(chunks) > 1
+    assert {chunk.title for chunk in chunks} == {"Aa"}
+
+
+def test_front_matter_titles_the_file_and_is_no_passage():
+    front = '---\ntitle: "About bees"\nlayout: page\ntags:\n  - a\n  # why\n---\n'
+    chunks = chunker(16).split(f"{front}\n{WORDS}\n\n# Queens\n\n{WORDS}\n", "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("About bees", WORDS), ("Queens", WORDS)]
+    assert texts("---\nHere are bees.\n\n---\n") == ["---\nHere are bees.\n\n---"]
+
+
+def test_front_matter_is_not_parsed_as_yaml():
+    """So aliases that stand for billions of words cost nothing."""
+    bomb = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 30))
+    chunks = chunker().split(f"---\na0: &a0 [lol]\n{bomb}title: *a29\n---\n\n{WORDS}", "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("a.md", WORDS)]

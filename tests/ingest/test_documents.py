@@ -62,7 +62,9 @@ def make_docx(body: str) -> bytes:
     with zipfile.ZipFile(out, "w") as parts:
         parts.writestr("[Content_Types].xml", f'<Types xmlns="{PACKAGE}/content-types"/>')
         target = f'Id="r" Type="{OFFICE}/officeDocument" Target="word/document.xml"'
-        parts.writestr("_rels/.rels", f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship {target}/></Relationships>')
+        parts.writestr(
+            "_rels/.rels", f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship {target}/></Relationships>'
+        )
         parts.writestr("word/document.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>')
     return out.getvalue()
 
@@ -121,7 +123,7 @@ def test_old_notebook_is_read():
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"cells": 3}', '{"cells": ["a"]}', "[" * 100_000])
 def test_broken_notebook_raises(text):
-    with pytest.raises(IngestError, match="^not a notebook"):
+    with pytest.raises(IngestError, match=r"^not a notebook"):
         notebook_to_markdown(text)
 
 

@@ -208,6 +208,11 @@ def test_html_terms_of_one_definition_are_adjacent():
     assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."
 
 
+def test_html_heading_of_a_note_begins_no_section():
+    page = "<h1>Bees</h1><div class='note'><h3 class='title'>Note</h3><p>They sting.</p></div><p>They fly.</p>"
+    assert html_to_markdown(page)[0] == "# Bees\n\n**Note**\n\nThey sting.\n\nThey fly."
+
+
 def test_html_nested_too_deeply_raises():
     with pytest.raises(IngestError, match=r"nested too deeply"):
         html_to_markdown("<div>" * 100_000 + "x")

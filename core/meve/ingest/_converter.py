@@ -55,7 +55,12 @@ class Converter:
         """
         process = self._process = self._process or _start()
         is_late = Event()
-        timer = Timer(self.max_seconds, lambda: (is_late.set(), process.kill()))
+
+        def stop() -> None:
+            is_late.set()
+            process.kill()
+
+        timer = Timer(self.max_seconds, stop)
         timer.daemon = True
         timer.start()
         try:

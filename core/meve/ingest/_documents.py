@@ -57,7 +57,7 @@ def docx_to_markdown(data: bytes) -> str:
             size = sum(part.file_size for part in parts.infolist())
         if size > MAX_UNPACKED:
             raise IngestError(f"too large: {size:,} bytes when unpacked, over the limit of {MAX_UNPACKED:,}")
-        html = convert_to_html(BytesIO(data), convert_image=img_element(lambda image: {})).value
+        html = convert_to_html(BytesIO(data), convert_image=img_element(lambda _: {})).value
     except (IngestError, MemoryError):
         raise
     except BadZipFile as cause:

@@ -28,7 +28,8 @@ class FolderListing:
 def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
     """List the files under a folder, sorted by relative path; or the one file at the path.
 
-    Links to files in the folder are followed; links to folders, or to files outside, aren't. Folders that hold an index of MeVe are skipped.
+    Links to files in the folder are followed; links to folders, or to files outside, aren't. Folders that hold an index
+    of MeVe are skipped.
 
     Args:
         path: a folder or a file.

@@ -1,12 +1,12 @@
 """Ranks the lines at which Markdown or reStructuredText may be cut, and finds the terms that it defines."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from meve.ingest._headings import Outline
-from meve.ingest._markup import FENCE, mark_comments, mark_rst
+from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
 
 HEADING, BLOCK, LINE, GLUED = range(4)
 """A line begins a section or a block, stands within a block, or belongs to the line above. Texts are cut at the lowest
@@ -18,6 +18,8 @@ ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
 MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 """The same in reStructuredText: a label, a directive, or an option of a directive."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
+RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+"""The line below the head of a table in Markdown."""
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
 
@@ -47,6 +49,8 @@ class Line:
     """One of `HEADING`, `BLOCK`, `LINE` and `GLUED`, and the level or depth."""
     term: Term | None = None
     """The innermost term whose definition contains the line."""
+    header: str = ""
+    """The names of the columns, if it is a row of a table in Markdown."""
     in_fence: bool = False
     """It stands within a fenced block."""
     is_markup: bool = False
@@ -62,20 +66,27 @@ class Layout:
 
     def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
         self.lines = list(_read_lines(text, rst=rst))
+        self._starts = [line.start for line in self.lines]
         self._text = text
+        self._front = 0
         if rst:
             mark_rst(self.lines)
         else:
+            count = read_front_matter(text)[0]
+            self._front = sum(len(line) + 1 for line in text.split("\n", count)[:count])
+            for line in self.lines[: bisect_left(self._starts, self._front)]:
+                line.is_markup = True
             mark_comments(text, self.lines)
-        self._starts = [line.start for line in self.lines]
         self._rank_lines(outline, rst=rst)
         self._find_terms(rst=rst)
+        if not rst:
+            self._find_tables()
 
     def terms(self, offset: int) -> tuple[str, ...]:
-        """Return the terms whose definitions contain an offset, outermost first."""
+        """Return the terms whose definitions contain an offset, outermost first, and the columns of a table's row."""
         place = bisect_right(self._starts, offset)
-        term = self.lines[place - 1].term if place else None
-        titles: tuple[str, ...] = ()
+        term, header = (self.lines[place - 1].term, self.lines[place - 1].header) if place else (None, "")
+        titles: tuple[str, ...] = (header,) if header else ()
         while term is not None:
             titles, term = (term.title, *titles), term.outer
         return titles
@@ -93,6 +104,8 @@ class Layout:
         for line in self.lines:
             if heading := headings.get(line.start):
                 line.rank, body = (HEADING, heading.level), heading.body
+            elif above is not None and above.start < self._front <= line.start:
+                line.rank = (HEADING, 0)
             elif above is None or not (above.is_heading or _announces(above.text, rst=rst)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:
@@ -114,6 +127,20 @@ class Layout:
                     bound.rank = (GLUED, 0)
             line.term = term
 
+    def _find_tables(self) -> None:
+        """Name the columns of each row of a table, and keep its head with the first row."""
+        header = ""
+        for above, line, below in zip(self.lines, self.lines[1:], [*self.lines[2:], None], strict=False):
+            if line.after_blank or line.in_fence or not line.text.lstrip().startswith("|"):
+                header = ""
+            elif RULE.match(line.text) and not above.in_fence:
+                header = ", ".join(cell for each in above.text.strip().strip("|").split("|") if (cell := each.strip()))
+                for glued in (line, below):
+                    if glued is not None and not glued.after_blank:
+                        glued.rank = (GLUED, 0)
+                continue
+            line.header = header
+
     def _terms_above(self, number: int, *, rst: bool) -> tuple[int, list[str]]:
         """Return the terms that a line begins to define, and the number of the first."""
         line, first = self.lines[number], number
@@ -121,7 +148,7 @@ class Layout:
             return number, []
         if rst:
             directive = DIRECTIVE.match(self.lines[number - 1].text)
-            if directive and line.depth > self.lines[number - 1].depth:
+            if directive and directive[1] not in LABELLED and line.depth > self.lines[number - 1].depth:
                 return number - 1, [" ".join(directive.groups()).rstrip()]
         elif DEFINITION.match(line.text):
             column = line.text.index(":")
@@ -169,4 +196,3 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
             )  # fmt: skip
         after_blank = not words
         start += len(line) + 1
-

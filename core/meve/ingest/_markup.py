@@ -8,15 +8,25 @@ FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}+(?=[^`]*$)|~{3,}+)")
 """The beginning of a fenced block, perhaps within list items."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::(?:\s+(.*))?$")
 OPTION = re.compile(r"\s+:[\w-]+:(\s|$)")
+ANCHORS = re.compile(r"(?:\s*<(?:a|i|span)\s[^<>]*></(?:a|i|span)>)+\s*$")
+"""A line of addresses in Markdown, as HTML elements without text."""
+PAGE_OPTION = re.compile(r":(orphan|nosearch|nocomments|tocdepth|hide-toc):")
+"""A field of reStructuredText that tells how to show the page."""
 TARGET = re.compile(r"\s*(\.\. (_|\|[^|]*\| )|__ )")
 """A label, the address of a link, or a substitution."""
 FOOTNOTE = re.compile(r"\s*\.\. \[[^\]]+\]\s")
-SILENT = frozenset(
-    "toctree contents index include literalinclude image raw meta highlight currentmodule module default-domain sectnum "
-    "autosummary program-output plantuml graphviz tabularcolumns".split()
-)
+YAML = re.compile(r"\s*(#|- |[\w.$\"'-][^:#]*:(\s|$))|\s+\S")
+"""A line of front matter."""
+FRONT_LINES = 200
+"""Front matter that is longer is text."""
+_SILENT = """
+toctree contents index include literalinclude image raw meta highlight currentmodule module default-domain sectnum
+autosummary program-output plantuml graphviz tabularcolumns
+"""
+SILENT = frozenset(_SILENT.split())
 """Directives whose argument and body aren't text."""
-LABELLED = frozenset("code code-block sourcecode parsed-literal figure only ifconfig container class role".split())
+_LABELLED = "code code-block sourcecode parsed-literal figure only ifconfig container class role"
+LABELLED = frozenset(_LABELLED.split())
 """Directives whose argument isn't text, but whose body is."""
 
 
@@ -28,6 +38,26 @@ class MarkedLine(Protocol):
     depth: int
     in_fence: bool
     is_markup: bool
+
+
+def read_front_matter(text: str) -> tuple[int, str]:
+    """Return the number of lines of a Markdown text's YAML front matter, and the title that stands there.
+
+    The YAML isn't parsed: only a title in one line is read, and aliases are never replaced.
+    """
+    lines = text.split("\n", FRONT_LINES)[:FRONT_LINES]
+    if lines[0].rstrip() != "---":
+        return 0, ""
+    title = ""
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() in {"---", "..."}:
+            return number + 1, title
+        if line.strip() and not YAML.match(line):
+            return 0, ""
+        name, _, value = line.partition(":")
+        if name == "title" and not value.strip().startswith(("*", "&", "|", ">", "{", "[")):
+            title = value.strip().strip("'\"").strip()
+    return 0, ""
 
 
 def hide_unclosed_fences(text: str) -> str:
@@ -72,12 +102,11 @@ def _closes(words: str, fence: str) -> bool:
 
 def mark_comments(text: str, lines: Iterable[MarkedLine]) -> None:
     """Mark the lines of HTML comments, if nothing stands beside them; a comment without an end is none."""
-    end = 0
+    end, last = 0, text.rfind("-->")
     for line in lines:
-        if line.start >= end and not line.in_fence and line.text.lstrip().startswith("<!--"):
+        line.is_markup = line.is_markup or (not line.in_fence and bool(ANCHORS.match(line.text)))
+        if end <= line.start < last and not line.in_fence and line.text.lstrip().startswith("<!--"):
             close = text.find("-->", line.start)
-            if close < 0:
-                return
             stop = text.find("\n", close)
             if not text[close + 3 : stop if stop >= 0 else len(text)].strip():
                 end = close + 3
@@ -98,7 +127,7 @@ def mark_rst(lines: Iterable[MarkedLine]) -> None:
             continue
         directive = None
         words = line.text.strip()
-        if TARGET.match(line.text):
+        if TARGET.match(line.text) or PAGE_OPTION.match(line.text):
             line.is_markup = True
         elif found := DIRECTIVE.match(line.text):
             directive = line.depth

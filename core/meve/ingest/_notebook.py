@@ -54,7 +54,7 @@ def _markdown(cell: Mapping[str, Any], language: str) -> str:
     kind = cell.get("cell_type")
     if kind == "heading":  # before version 4
         level = cell.get("level")
-        return f"{'#' * (level if level in range(1, 7) else 1)} {text}" if text else ""
+        return f"{'#' * level if isinstance(level, int) and 1 <= level <= 6 else '#'} {text}" if text else ""
     if kind == "markdown":
         return close_fence(text)
     if kind != "code" or not text:

@@ -11,7 +11,7 @@ from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
 from meve.ingest._layout import Layout
 from meve.ingest._line_cutter import LineCutter
-from meve.ingest._markup import hide_unclosed_fences
+from meve.ingest._markup import hide_unclosed_fences, read_front_matter
 from meve.ingest._slices import iter_slices
 
 CHARS_PER_TOKEN = 20
@@ -84,6 +84,7 @@ class Chunker:
         check = self._start_clock()
         title = title or name.rpartition("/")[2]
         if kind in {"markdown", "html", "rst", "notebook", "docx"}:
+            title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
             marked = text if kind == "rst" else hide_unclosed_fences(text)
             outline = rst_outline(text) if kind == "rst" else markdown_outline(marked)
             layout = Layout(marked, outline, rst=kind == "rst")
