@@ -34,7 +34,7 @@ _REQUEST = re.compile(
     r"|often|long|about|to))\b)",
     re.IGNORECASE,
 )
-_QUESTION = re.compile("[?\uff1f\u061f\u037e]\\W*$")
+_QUESTION_MARKS = "?\uff1f\u061f\u037e"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _OPENER = re.compile(
     r"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
@@ -162,7 +162,15 @@ def is_statement(sentence: str) -> bool:
         return False
     if _REMEMBER.match(sentence) or is_standing_wish(sentence):
         return True
-    return not (_QUESTION.search(sentence) or _REQUEST.match(sentence))
+    return not (_is_question(sentence) or _REQUEST.match(sentence))
+
+
+def _is_question(sentence: str) -> bool:
+    """Return whether a question mark stands after the last word."""
+    for sign in reversed(sentence):
+        if sign in _QUESTION_MARKS or sign.isalnum() or sign == "_":
+            return sign in _QUESTION_MARKS
+    return False
 
 
 def _skip_opening(sentence: str) -> str:

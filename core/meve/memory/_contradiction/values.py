@@ -15,6 +15,8 @@ _TENS_FROM_TWENTY = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SMALL = {word: n for n, word in enumerate(_UP_TO_NINETEEN.split())}
 _TENS = {word: 10 * n for n, word in enumerate(_TENS_FROM_TWENTY.split(), start=2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_LARGEST = 10**15
+"""Words that name more than this stay words, such as "hundred" many times over."""
 _NUMBER_WORDS = "|".join([*_SMALL, *_TENS, *_SCALES])
 _SPELLED = re.compile(
     rf"\b(?:a (?=hundred|thousand|million))?(?:{_NUMBER_WORDS})(?:(?:[\s-]+|\s+and\s+)(?:{_NUMBER_WORDS}))*\b", re.I
@@ -105,6 +107,8 @@ def _spell_out(match: re.Match[str]) -> str:
             if (current % 10 and word in _TENS) or (0 < current % 100 < 20 and word in _SMALL):
                 return match[0]  # several numbers, such as a year or a telephone number
             current += _SMALL.get(word, 0) + _TENS.get(word, 0)
+        if current > _LARGEST:
+            return match[0]
     return str(total + current)
 
 
