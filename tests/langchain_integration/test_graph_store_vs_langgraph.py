@@ -88,7 +88,7 @@ def test_prefix_without_user_is_refused(ours, theirs):
         store.put(BOB, "k", {"n": 2})
     assert len(theirs.search(("memories",))) == len(theirs.search(())) == 2
     for prefix in (("memories",), ()):
-        with pytest.raises(InvalidNamespaceError, match="to name its user"):
+        with pytest.raises(InvalidNamespaceError, match="names no owner"):
             ours.search(prefix)
 
 
