@@ -352,7 +352,13 @@ def test_closed_fences_are_kept():
 
 @pytest.mark.parametrize(
     "markup",
-    ["```python\n```", "<!-- lint disable -->", "<!--\nTODO: more\n\nwords\n-->", "~~~\n~~~"],
+    [
+        "```python\n```",
+        "<!-- lint disable -->",
+        "<!--\nTODO: more\n\nwords\n-->",
+        "~~~\n~~~",
+        "[bee]: bee.md\n[`x y`]: <a> 'b'",
+    ],
 )
 def test_passages_of_fences_and_comments_are_not_made(markup):
     assert texts(f"# A\n\n{markup}\n\n# B\n\n{WORDS}") == [WORDS]
@@ -422,6 +428,23 @@ def test_front_matter_titles_the_file_and_is_no_passage():
     front = '---\ntitle: "About bees"\nlayout: page\ntags:\n  - a\n  # why\n---\n'
     chunks = chunker(16).split(f"{front}\n{WORDS}\n\n# Queens\n\n{WORDS}\n", "markdown", "a.md")
     assert [(chunk.title, chunk.text) for chunk in chunks] == [("About bees", WORDS), ("Queens", WORDS)]
+
+
+def test_title_of_a_page_stands_before_headings_of_which_none_is_above_all():
+    def titles(headings: str) -> list[str]:
+        body = "".join(f"{heading}\n\n{WORDS}\n\n" for heading in headings.split("|"))
+        return [chunk.title for chunk in chunker(16).split(body, "html", "a.html", "bees(1)")]
+
+    assert titles("## bees|## Options|## Notes|### Old") == [
+        "bees",
+        "bees(1) › Options",
+        "bees(1) › Notes",
+        "bees(1) › Notes › Old",
+    ]
+    assert titles("# Bees|## Options") == ["Bees", "Bees › Options"]
+
+
+def test_text_between_rules_is_no_front_matter():
     assert texts("---\nHere are bees.\n\n---\n") == ["---\nHere are bees.\n\n---"]
 
 

@@ -1,9 +1,12 @@
 """Files that aren't plain text: notebooks, PDF and Word."""
 
 import json
+import os
 import subprocess
+import sys
 import zipfile
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -154,6 +157,7 @@ def test_word_headings_and_tables_become_markdown():
 
 
 def test_encrypted_broken_and_huge_word_files_raise(monkeypatch):
+    assert make_docx("")
     with pytest.raises(IngestError, match=r"^a Word file that is encrypted or older"):
         docx_to_markdown(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500))
     with pytest.raises(IngestError, match=r"^a broken Word file"):
@@ -191,7 +195,7 @@ def test_documents_are_ingested_and_bad_ones_are_named(tmp_path, retriever):
 
 @pytest.mark.parametrize(("package", "kind"), [("pypdf", "pdf"), ("mammoth", "docx")])
 def test_missing_extra_is_named(tmp_path, retriever, monkeypatch, package, kind):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
+    monkeypatch.setitem(sys.modules, package, None)
     read = pdf_to_text if kind == "pdf" else docx_to_markdown
     with pytest.raises(ImportError, match=rf"'{package}', which isn't installed: pip install 'meve\[files\]'"):
         read(b"")
@@ -214,6 +218,14 @@ def test_conversion_that_ends_its_process_raises(converter):
         converter.convert(b"<p>Bees</p>", "html")
     converter.close()
     assert converter._process is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system doesn't limit the memory of a process")
+def test_conversion_takes_limited_memory():
+    code = "from meve.ingest import _converter as c; c._limit_memory(); bytearray(c.MAX_MEMORY + (100 << 20))"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert "MemoryError" in done.stderr
 
 
 def test_process_that_does_not_start_raises(converter, monkeypatch):

@@ -10,6 +10,8 @@ DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::(?:\s+(.*))?$")
 OPTION = re.compile(r"\s+:[\w-]+:(\s|$)")
 ANCHORS = re.compile(r"(?:\s*<(?:a|i|span)\s[^<>]*></(?:a|i|span)>)+\s*$")
 """A line of addresses in Markdown, as HTML elements without text."""
+LINK = re.compile(r" {0,3}\[(?!\^)[^\]]{1,200}\]:\s*\S+(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?\s*$")
+"""The address of a link in Markdown."""
 PAGE_OPTION = re.compile(r":(orphan|nosearch|nocomments|tocdepth|hide-toc):")
 """A field of reStructuredText that tells how to show the page."""
 TARGET = re.compile(r"\s*(\.\. (_|\|[^|]*\| )|__ )")
@@ -100,11 +102,16 @@ def _closes(words: str, fence: str) -> bool:
     return words.startswith(fence) and not words.strip(fence[0])
 
 
+def says_nothing(line: str) -> bool:
+    """Return whether a line of Markdown only holds the addresses of links or of itself."""
+    return bool(ANCHORS.match(line) or LINK.match(line))
+
+
 def mark_comments(text: str, lines: Iterable[MarkedLine]) -> None:
     """Mark the lines of HTML comments, if nothing stands beside them; a comment without an end is none."""
     end, last = 0, text.rfind("-->")
     for line in lines:
-        line.is_markup = line.is_markup or (not line.in_fence and bool(ANCHORS.match(line.text)))
+        line.is_markup = line.is_markup or (not line.in_fence and says_nothing(line.text))
         if end <= line.start < last and not line.in_fence and line.text.lstrip().startswith("<!--"):
             close = text.find("-->", line.start)
             stop = text.find("\n", close)

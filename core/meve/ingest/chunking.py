@@ -76,25 +76,28 @@ class Chunker:
             text: the whole text; for HTML, Word and notebooks, the Markdown made from them.
             kind: the kind of file.
             name: the file's name, which gives the language of code.
-            title: the title where there is no heading; the name, if empty.
+            title: the title of the page, where there is no heading or no single one above all others; the name of the
+                file, if empty.
 
         Raises:
             IngestError: splitting took longer than `max_seconds`.
         """
         check = self._start_clock()
-        title = title or name.rpartition("/")[2]
+        file = name.rpartition("/")[2]
         if kind in {"markdown", "html", "rst", "notebook", "docx"}:
             title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
             marked = text if kind == "rst" else hide_unclosed_fences(text)
             outline = rst_outline(text) if kind == "rst" else markdown_outline(marked)
             layout = Layout(marked, outline, rst=kind == "rst")
-            return self._make_chunks(text, list(self._cut_lines(text, layout, check)), outline, title, layout)
+            spans = list(self._cut_lines(text, layout, check))
+            page = title if _count_outermost(outline) != 1 else ""
+            return self._make_chunks(text, spans, outline, title or file, layout, page)
         language = find_language(name) if kind == "code" else None
         if language is not None and (grammar := load_grammar(language)) is not None:
             spans = list(self._cut(text, check, "CodeSplitter", grammar))
         else:
             spans = list(self._cut(text, check, "TextSplitter"))
-        return self._make_chunks(text, spans, Outline(()), title)
+        return self._make_chunks(text, spans, Outline(()), title or file)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
@@ -139,7 +142,13 @@ class Chunker:
                 yield start, text[start:end]
 
     def _make_chunks(
-        self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str, layout: Layout | None = None
+        self,
+        text: str,
+        spans: Sequence[tuple[int, str]],
+        outline: Outline,
+        title: str,
+        layout: Layout | None = None,
+        page: str = "",
     ) -> list[Chunk]:
         followings = [start for start, _ in spans[1:]] + [len(text)]
         chunks = []
@@ -154,6 +163,8 @@ class Chunker:
             begin = body + len(raw) - len(raw.lstrip("\n"))
             end = begin + len(stripped)
             titles = [heading.title for heading in shared if heading.title] or [title]
+            if page and not (titles[0].startswith(page) or page.startswith(titles[0])):
+                titles.insert(0, page)
             titles += layout.terms(begin) if layout else ()
             chunks.append(Chunk(text=stripped, title=self._title(titles), start=begin, end=end))
         if layout is not None:
@@ -170,6 +181,11 @@ class Chunker:
 def took_too_long(max_seconds: float) -> str:
     """Return the error message for a file whose time is up."""
     return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
+
+
+def _count_outermost(outline: Outline) -> int:
+    levels = [heading.level for heading in outline.headings]
+    return levels.count(min(levels, default=0))
 
 
 def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[Heading, ...], int]:
