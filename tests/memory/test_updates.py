@@ -103,7 +103,6 @@ SAME = [
 
 
 READ = [
-    ("We've been renting on Calle Luna.", "Busy week. We got the keys of our house in Getafe, all boxes are here."),
     ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
     ("Mum's at the bakery until two.", "Mum's retired."),
 ]
@@ -139,7 +138,7 @@ def test_the_model_finds_changes_that_rules_miss(older, newer):
 
 
 def test_a_change_that_the_model_finds_is_logged_with_its_probability_and_can_be_undone(memory):
-    add_old_and_new(memory, *READ[1])
+    add_old_and_new(memory, *READ[0])
     assert memory.maintain().superseded == {"alice": ["old"]}
     entry = next(e for e in memory.audit.events(user_id="alice") if e.action == "supersede")
     assert entry.detail["evidence"]["by"] == "new"

@@ -74,7 +74,8 @@ costs last lasts weigh weighs need needs have has
 """Verbs of which a thing has one value: the shop opens at 9."""
 HEALTH = _words("""
 allergic allergy allergies intolerant intolerance anaphylactic diabetic diabetes epileptic epilepsy coeliac celiac
-asthma insulin pacemaker medication
+asthma insulin pacemaker medication ms copd hiv cancer leukaemia leukemia lupus arthritis dementia hepatitis
+parkinson's alzheimer's crohn's haemophilia hemophilia thrombosis transplant
 """)
 """Words of facts that must not be lost: only a statement with the same words replaces them."""
 LIKED = frozenset(_groups("love loves like likes adore adores enjoy enjoys fan fond"))

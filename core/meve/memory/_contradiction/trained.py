@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import threading
 from difflib import SequenceMatcher
 
@@ -14,7 +15,7 @@ from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict
 
-ALONE = 0.85
+ALONE = 0.92
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
 AGREED = 0.05
 """The least probability at which a verdict of the rules holds."""
@@ -22,6 +23,8 @@ NEAR = 2
 """The number of words in which two statements may differ and yet be judged by the rules alone: "class 2b" and "2c"."""
 SIMPLE = 12
 """The most words, without articles, of an older statement that the model alone replaces: a longer one tells more."""
+_CLAUSE_MARK = re.compile(r"[,;:(\u2013]| - ")
+"""Signs between clauses."""
 _CACHED = 200_000
 
 
@@ -30,8 +33,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model doesn't object. Only what the rules find counts of statements that differ
-    in a word or two, since the model takes other things of a kind for changes there, and of an older one that is long,
-    or tells of an allergy or a chronic illness. Each pair is read once.
+    in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
+    has several clauses, or tells of an allergy or a chronic illness. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -90,7 +93,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 def _may_decide(older: Statement, newer: Statement) -> bool:
     """Return whether the model alone may find that the newer statement replaces the older one."""
     words = older.claim.words
-    return len(words) <= SIMPLE and HEALTH.isdisjoint(words) and not _are_near(older, newer)
+    tells_one_thing = len(words) <= SIMPLE and _CLAUSE_MARK.search(older.text) is None
+    return tells_one_thing and HEALTH.isdisjoint(words) and not _are_near(older, newer)
 
 
 def _are_near(one: Statement, other: Statement) -> bool:
