@@ -7,6 +7,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
+from meve._formulas import normalize
 from meve._vectors import validate_vectors
 from meve.clock import Clock, SystemClock
 from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
@@ -19,6 +20,7 @@ from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
+from meve.memory._passages import split_passages
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
@@ -121,19 +123,35 @@ class MemoryRuntime:
             ModelError: the embedder failed.
         """
         with_text = [r for r in records if r.text]
-        d = self.embedder.dimension
-        vectors = np.zeros((len(records), d), dtype=np.float32)
+        vectors = np.zeros((len(records), self.embedder.dimension), dtype=np.float32)
         if with_text:
-            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-                embedded = self.embedder.embed_passages([r.text for r in with_text])
-            vectors[[bool(r.text) for r in records]] = validate_vectors(
-                embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
-            )
+            vectors[[bool(r.text) for r in records]] = self._embed([r.text for r in with_text])
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
-            StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
+            StoredRecord(
+                record=record,
+                vector=vector,
+                passages=self.embed_parts(record),
+                tokens=next(tokens) if record.text else 0,
+            )
             for record, vector in zip(records, vectors, strict=True)
         ]
+
+    def embed_parts(self, record: MemoryRecord) -> FloatArray:
+        """Return the vectors of the passages of a record's text, shape (m, d); none for messages and short texts.
+
+        Raises:
+            ModelError: the embedder failed.
+        """
+        passages = [] if record.kind == "message" else split_passages(record.text)  # no search returns messages
+        vectors = self._embed(passages) if passages else np.zeros((0, self.embedder.dimension), dtype=np.float32)
+        return normalize(vectors).astype(np.float16)
+
+    def _embed(self, texts: Sequence[str]) -> FloatArray:
+        with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
+            embedded = self.embedder.embed_passages(texts)
+        shape = (len(texts), self.embedder.dimension)
+        return validate_vectors(embedded, shape, f"embedder {self.embedder.name!r}")
 
     def embed_query(self, query: str) -> FloatArray:
         """Return a query's vector, shape (d,); a query may be longer than the model's window."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, RecordSource
@@ -113,6 +115,9 @@ class StoredRecord:
     """The embedding of its text, shape (d,)."""
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
+    passages: FloatArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
+    """The embeddings of the passages of a long text, shape (m, d), of length 1 and in half precision; none for a short
+    one."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
 

@@ -95,6 +95,7 @@ class MaintenancePlan:
             transaction.replace(self.user, stored)
 
     def _plan(self) -> None:
+        self._try(self._add_passages)
         reopen_orphans(self)
         prune_low_scores(self)
         if self.user != SHARED:  # a shared record has another score for each user
@@ -110,6 +111,13 @@ class MaintenancePlan:
                 plan_changes()
         except ModelError as error:
             self.failed = self.failed or error
+
+    def _add_passages(self) -> None:
+        """Embed the passages of long records that have none: older files lack them."""
+        for record_id, stored in self.records.items():
+            if not len(stored.passages) and len(passages := self.runtime.embed_parts(stored.record)):
+                grown = self.records[record_id] = replace(stored, passages=passages)
+                self._steps.append(partial(RecordTransaction.put_vectors, user=self.user, stored=grown))
 
     def score(self, record: MemoryRecord) -> float:
         """Return a record's current reflection score, from 0 to 100."""

@@ -18,7 +18,8 @@ from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
-from meve.memory._recall.user_index import UserIndex, UserIndexes
+from meve.memory._recall.user_index import UserIndex
+from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores._record_store import Changes

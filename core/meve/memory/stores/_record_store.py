@@ -121,6 +121,11 @@ class RecordTransaction:
             change.overwritten.append(before.record)
         self._put(user, stored)
 
+    def put_vectors(self, user: str, stored: StoredRecord) -> None:
+        """Write the vectors of a record whose values stay; the audit log covers no vectors, and gets no entry."""
+        self._change(user)
+        self._transaction.put(user, stored)
+
     def erase(self, user: str, record: MemoryRecord) -> None:
         """Remove a record, archived or not."""
         if self._transaction.remove(user, record.id):

@@ -1,31 +1,31 @@
 """The conversations of the memory-recall experiment, of several kinds: short turns with dates, and long turns.
 
-`locomo` has short turns of two friends. The others have long turns, with code, lists or several paragraphs:
-
-- `longmemeval`: what users told an assistant, among the long answers of other sessions. A question's evidence is what
-  the user told.
-- `long answers`: an assistant's answers of 1,000 characters or more from LongMemEval, each the evidence of the user's
-  request before it, which isn't stored.
-- `mtrag`: conversations of mtRAG-UN, in which the assistant quotes the pages that answer. The pages are the evidence.
-- `own`: conversations written for MeVe.
+- `locomo`: short turns of two friends.
+- `longmemeval`: what users told an assistant, among long answers of other sessions.
+- `longmemeval, long`: the same; each evidence turn is a paragraph of one of the long answers.
+- `mtrag`: conversations of mtRAG-UN, in which the assistant quotes the pages that answer, a turn each.
+- `mtrag, long`: the same; three pages of any topics make one turn.
+- `own`: conversations written for MeVe, with code, lists and several paragraphs. Questions use other words than turns.
 """
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import TypeAlias
 
 from meve.errors import EvaluationError
 from meve.evaluation.datasets._assembly import packaged_file
 from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
+from meve.evaluation.experiments._experiment import SEED
 
 USERS, USERS_PER_DOMAIN = 4, 2
 """LongMemEval's sessions are dealt to so many users, and those of each domain of mtRAG-UN to so many."""
-LONG, SHORT_REQUEST = 1_000, 300
-"""Least characters of a long answer, most of the request that it answers."""
+LONG, TOGETHER = 1_000, 3
+"""Least characters of a long answer; pages of mtRAG-UN that make one turn."""
 _BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 
@@ -95,24 +95,30 @@ def read_locomo(data: Path) -> Talk:
     return Talk(turns=turns, questions=questions)
 
 
-def read_told(data: Path) -> Talk:
+def read_told(data: Path, *, within_long: bool = False) -> Talk:
     """Return LongMemEval's evidence turns, dealt to a few users and mixed with its other sessions.
+
+    Each turn is a session of its own, since the answers to the evidence turns are unknown.
+
+    Args:
+        data: the folder with the folder `longmemeval`.
+        within_long: whether each evidence turn becomes a paragraph of a long turn, which it replaces.
 
     Raises:
         DatasetError: the set is absent, truncated or of another format.
     """
     folder = data / "longmemeval"
     questions = [row for row in read_rows(folder / "questions.jsonl") if row.texts("evidence_turn_ids")]
-    owners = list(dict.fromkeys(row.text("user_id") for row in questions))
-    users = {owner: f"told-{place % USERS}" for place, owner in enumerate(owners)}
-    turns: dict[str, list[ConversationTurn]] = {user: [] for user in sorted(users.values())}
-    for session in _other_sessions(folder):
-        turns[f"told-{session.number % USERS}"] += session.turns
+    users = {owner: f"told-{n % USERS}" for n, owner in enumerate(dict.fromkeys(q.text("user_id") for q in questions))}
+    evidence: dict[str, list[ConversationTurn]] = {f"told-{n}": [] for n in range(USERS)}
+    others: dict[str, list[ConversationTurn]] = {user: [] for user in evidence}
+    for turn, session in _other_turns(folder):
+        others[f"told-{session % USERS}"].append(turn)
     for row in read_rows(folder / "evidence_turns.jsonl"):
-        owner, at = row.text("user_id"), _moment(row.text("session_date"))
-        if owner in users:
-            turn = ConversationTurn(id=row.text("id"), session=f"{owner} {at}", text=row.text("content"), at=at)
-            turns[users[owner]].append(turn)
+        if (owner := row.text("user_id")) in users:
+            id, at = row.text("id"), _moment(row.text("session_date"))
+            evidence[users[owner]].append(ConversationTurn(id=id, session=id, text=row.text("content"), at=at))
+    turns = {user: _mixed(evidence[user], others[user], within_long=within_long) for user in evidence}
     return Talk(
         turns={user: sorted(own, key=lambda turn: turn.at) for user, own in turns.items()},
         questions=[
@@ -126,47 +132,71 @@ def read_told(data: Path) -> Talk:
     )
 
 
-def read_long_answers(data: Path) -> Talk:
-    """Return LongMemEval's sessions, with the requests for its long answers as questions instead of turns.
+def _mixed(
+    evidence: list[ConversationTurn], others: list[ConversationTurn], *, within_long: bool
+) -> list[ConversationTurn]:
+    if not within_long:
+        return evidence + others
+    carriers = [turn for turn in others if len(turn.text) >= LONG]
+    grown = []
+    for n, turn in enumerate(evidence):
+        paragraphs = carriers[n % len(carriers)].text.split("\n\n")
+        paragraphs.insert(n % (len(paragraphs) + 1), turn.text)
+        grown.append(replace(turn, text="\n\n".join(paragraphs)))
+    return grown + [turn for turn in others if turn not in carriers]
+
+
+def read_mtrag(data: Path, *, together: int = 1) -> Talk:
+    """Return mtRAG-UN's conversations; after each, the assistant quotes its gold pages.
+
+    Args:
+        data: the folder with the folder `mtrag_un`.
+        together: how many pages of a user make one turn.
 
     Raises:
         DatasetError: the set is absent, truncated or of another format.
     """
-    turns: dict[str, list[ConversationTurn]] = {f"answers-{n}": [] for n in range(USERS)}
+    pages: dict[str, dict[str, ConversationTurn]] = {}
+    turns: dict[str, list[ConversationTurn]] = {}
     questions = []
-    for session in _other_sessions(data / "longmemeval"):
-        user, asked = f"answers-{session.number % USERS}", set()
-        for request, answer in pairwise(session.turns):
-            if len(answer.text) >= LONG and len(request.text) <= SHORT_REQUEST and request.text.endswith("?"):
-                asked.add(request.id)
-                evidence = frozenset([answer.id])
-                questions.append(EvidenceQuestion(user=user, text=request.text, evidence=evidence))
-        turns[user] += [turn for turn in session.turns if turn.id not in asked]
-    return Talk(turns=turns, questions=questions)
-
-
-def read_mtrag(data: Path) -> Talk:
-    """Return mtRAG-UN's conversations; after each, the assistant quotes its gold pages, a turn each.
-
-    Raises:
-        DatasetError: the set is absent, truncated or of another format.
-    """
-    turns: dict[str, dict[str, ConversationTurn]] = {}
-    questions = []
-    places: dict[str, int] = {}
     for number, row in enumerate(read_rows(data / "mtrag_un" / "tasks.jsonl.gz")):
-        pages = {page.text("id"): page.text("text") for page in row.rows("gold_passages")}
-        if not pages:
+        gold = {page.text("id"): page.text("text") for page in row.rows("gold_passages")}
+        if not gold:
             continue
         domain = row.text("domain")
-        places[domain] = place = places.get(domain, 0) + 1
-        user, at = f"{domain}-{place % USERS_PER_DOMAIN}", _BEGIN + timedelta(hours=number)
-        texts = {f"{number}-{n}": turn.text("text") for n, turn in enumerate(row.rows("history"))} | pages
-        for id, text in texts.items():  # a page of several conversations is stored once
+        user, at = f"{domain}-{number % USERS_PER_DOMAIN}", _BEGIN + timedelta(hours=number)
+        turns.setdefault(user, []).extend(
+            ConversationTurn(id=f"{number}-{n}", session=str(number), text=turn.text("text"), at=at)
+            for n, turn in enumerate(row.rows("history"))
+        )
+        for id, text in gold.items():  # a page of several conversations is stored once
             turn = ConversationTurn(id=id, session=str(number), text=text, at=at)
-            turns.setdefault(user, {}).setdefault(id, turn)
-        questions.append(EvidenceQuestion(user=user, text=row.text("question"), evidence=frozenset(pages)))
-    return Talk(turns={user: list(own.values()) for user, own in sorted(turns.items())}, questions=questions)
+            pages.setdefault(user, {}).setdefault(id, turn)
+        questions.append(EvidenceQuestion(user=user, text=row.text("question"), evidence=frozenset(gold)))
+    quoting = {user: _joined(own, together) for user, own in pages.items()}
+    return Talk(
+        turns={
+            user: sorted([*own, *quoting[user][0]], key=lambda turn: (turn.at, "-" not in turn.id))
+            for user, own in sorted(turns.items())
+        },
+        questions=[
+            EvidenceQuestion(user=q.user, text=q.text, evidence=frozenset(quoting[q.user][1][id] for id in q.evidence))
+            for q in questions
+        ],
+    )
+
+
+def _joined(pages: Mapping[str, ConversationTurn], together: int) -> tuple[list[ConversationTurn], dict[str, str]]:
+    """Return turns of a few pages each, and in which turn each page stands."""
+    order = list(pages.values())
+    if together > 1:
+        Random(SEED).shuffle(order)
+    turns, homes = [], {}
+    for n in range(0, len(order), together):
+        first, *_ = group = order[n : n + together]
+        turns.append(replace(first, text="\n\n".join(page.text for page in group)))
+        homes |= {page.id: first.id for page in group}
+    return turns, homes
 
 
 def read_own(data: Path | None = None) -> Talk:  # noqa: ARG001 - the set is in the package
@@ -187,7 +217,9 @@ def read_own(data: Path | None = None) -> Talk:  # noqa: ARG001 - the set is in 
             turns.setdefault(row.text("user"), []).append(turn)
     with packaged_file("memory_talk_questions.jsonl", None) as file:
         questions = [
-            EvidenceQuestion(user=row.text("user"), text=row.text("question"), evidence=frozenset(row.texts("evidence")))
+            EvidenceQuestion(
+                user=row.text("user"), text=row.text("question"), evidence=frozenset(row.texts("evidence"))
+            )
             for row in read_rows(file)
         ]
     return Talk(turns=turns, questions=questions)
@@ -196,38 +228,27 @@ def read_own(data: Path | None = None) -> Talk:  # noqa: ARG001 - the set is in 
 KINDS: Mapping[str, Callable[[Path], Talk]] = {
     "locomo": read_locomo,
     "longmemeval": read_told,
-    "long answers": read_long_answers,
+    "longmemeval, long": partial(read_told, within_long=True),
     "mtrag": read_mtrag,
+    "mtrag, long": partial(read_mtrag, together=TOGETHER),
     "own": read_own,
 }
 """The kinds of conversations, and the functions that read them from the folder with all sets."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Session:
-    number: int
-    turns: list[ConversationTurn]
-
-
-def _other_sessions(folder: Path) -> Iterator[_Session]:
-    """Yield LongMemEval's sessions that hold no evidence of its questions, each once."""
-    number, seen = 0, set()
+def _other_turns(folder: Path) -> Iterator[tuple[ConversationTurn, int]]:
+    """Yield the turns of LongMemEval's sessions that hold no evidence of its questions, with the session's number."""
+    seen: set[str] = set()
     for row in read_rows(folder / "conversations.jsonl.gz"):
         for session in row.rows("sessions"):
-            id = session.text("session_id")
-            turns = [turn for turn in session.rows("turns") if turn.text("content", blank=True).strip()]
-            if id in seen or id.startswith("answer_") or not turns:
+            name, at = session.text("session_id"), _moment(session.text("date"))
+            if name in seen or name.startswith("answer_"):
                 continue
-            seen.add(id)
-            at = _moment(session.text("date"))
-            yield _Session(
-                number,
-                [
-                    ConversationTurn(id=f"{id}-{n}", session=id, text=turn.text("content"), at=at)
-                    for n, turn in enumerate(turns)
-                ],
-            )
-            number += 1
+            for n, turn in enumerate(session.rows("turns")):
+                if text := turn.text("content", blank=True).strip():
+                    id = f"{name}-{n}"
+                    yield ConversationTurn(id=id, session=id, text=text, at=at), len(seen)
+            seen.add(name)
 
 
 def _moment(date: str) -> datetime:

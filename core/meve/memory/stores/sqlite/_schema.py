@@ -6,7 +6,7 @@ Each migration and its version number are one transaction, so that a crash leave
 import sqlite3
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, superseded_by
+from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -116,6 +116,10 @@ MIGRATIONS: tuple[str, ...] = (
     UPDATE archive SET superseded = superseded_by(body), body = repack_version_4(body);
     CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
     """,
+    """
+    ALTER TABLE memories ADD COLUMN passages BLOB NOT NULL DEFAULT x'';
+    UPDATE archive SET body = repack_version_5(body);
+    """,  # maintenance embeds the passages of long records
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 
@@ -130,7 +134,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    for function in (repack_version_3, repack_version_4, superseded_by):
+    for function in (repack_version_3, repack_version_4, repack_version_5, superseded_by):
         connection.create_function(function.__name__, 1, function, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
