@@ -2,9 +2,9 @@
 
 - `locomo`: short turns of two friends.
 - `longmemeval`: what users told an assistant, among long answers of other sessions.
-- `longmemeval, long`: the same; each evidence turn is a paragraph of one of the long answers.
+- `longmemeval-long`: the same; each evidence turn is a paragraph of one of the long answers.
 - `mtrag`: conversations of mtRAG-UN, in which the assistant quotes the pages that answer, a turn each.
-- `mtrag, long`: the same; three pages of any topics make one turn.
+- `mtrag-long`: the same; three pages of any topics make one turn.
 - `own`: conversations written for MeVe, with code, lists and several paragraphs. Questions use other words than turns.
 """
 
@@ -228,9 +228,9 @@ def read_own(data: Path | None = None) -> Talk:  # noqa: ARG001 - the set is in 
 KINDS: Mapping[str, Callable[[Path], Talk]] = {
     "locomo": read_locomo,
     "longmemeval": read_told,
-    "longmemeval, long": partial(read_told, within_long=True),
+    "longmemeval-long": partial(read_told, within_long=True),
     "mtrag": read_mtrag,
-    "mtrag, long": partial(read_mtrag, together=TOGETHER),
+    "mtrag-long": partial(read_mtrag, together=TOGETHER),
     "own": read_own,
 }
 """The kinds of conversations, and the functions that read them from the folder with all sets."""
