@@ -24,7 +24,7 @@ from meve.memory._passages import split_passages
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
+from meve.memory.records import HalfArray, MemoryRecord, StoredRecord, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -137,7 +137,7 @@ class MemoryRuntime:
             for record, vector in zip(records, vectors, strict=True)
         ]
 
-    def embed_parts(self, record: MemoryRecord) -> FloatArray:
+    def embed_parts(self, record: MemoryRecord) -> HalfArray:
         """Return the vectors of the passages of a record's text, shape (m, d); none for messages and short texts.
 
         Raises:

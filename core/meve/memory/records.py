@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+import numpy.typing as npt
 
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
@@ -18,6 +19,9 @@ UserId: TypeAlias = str | int
 
 RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
 """Facts are added by `memory.add`, items by `memory.items`, messages by `memory.messages`; summaries replace facts."""
+
+HalfArray: TypeAlias = npt.NDArray[np.float16]
+"""Vectors in half precision."""
 
 SHARED = ""
 """The key of the shared space, from which every user recalls; no user's key is empty."""
@@ -115,7 +119,7 @@ class StoredRecord:
     """The embedding of its text, shape (d,)."""
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
-    passages: FloatArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
+    passages: HalfArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
     """The embeddings of the passages of a long text, shape (m, d), of length 1 and in half precision; none for a short
     one."""
     row: int = 0

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
+from meve.memory.records import HalfArray
 from meve.types import FloatArray
 
 
@@ -27,7 +28,7 @@ class PassageIndex:
         """Return the number of passages, removed ones included."""
         return len(self._units)
 
-    def add(self, position: int, vectors: FloatArray) -> None:
+    def add(self, position: int, vectors: HalfArray) -> None:
         """Add the passages of a record, shape (m, d); a record without passages is ignored."""
         if not len(vectors):
             return

@@ -114,10 +114,14 @@ def read_told(data: Path, *, within_long: bool = False) -> Talk:
     others: dict[str, list[ConversationTurn]] = {user: [] for user in evidence}
     for turn, session in _other_turns(folder):
         others[f"told-{session % USERS}"].append(turn)
+    same: dict[tuple[str, str], str] = {}
+    ids: dict[str, str] = {}
     for row in read_rows(folder / "evidence_turns.jsonl"):
         if (owner := row.text("user_id")) in users:
-            id, at = row.text("id"), _moment(row.text("session_date"))
-            evidence[users[owner]].append(ConversationTurn(id=id, session=id, text=row.text("content"), at=at))
+            id, text, at = row.text("id"), row.text("content"), _moment(row.text("session_date"))
+            ids[id] = same.setdefault((users[owner], text), id)
+            if ids[id] == id:  # several owners may have told the same
+                evidence[users[owner]].append(ConversationTurn(id=id, session=id, text=text, at=at))
     turns = {user: _mixed(evidence[user], others[user], within_long=within_long) for user in evidence}
     return Talk(
         turns={user: sorted(own, key=lambda turn: turn.at) for user, own in turns.items()},
@@ -125,7 +129,7 @@ def read_told(data: Path, *, within_long: bool = False) -> Talk:
             EvidenceQuestion(
                 user=users[row.text("user_id")],
                 text=row.text("question"),
-                evidence=frozenset(row.texts("evidence_turn_ids")),
+                evidence=frozenset(ids[id] for id in row.texts("evidence_turn_ids")),
             )
             for row in questions
         ],
@@ -191,7 +195,8 @@ def _joined(pages: Mapping[str, ConversationTurn], together: int) -> tuple[list[
     order = list(pages.values())
     if together > 1:
         Random(SEED).shuffle(order)
-    turns, homes = [], {}
+    turns: list[ConversationTurn] = []
+    homes: dict[str, str] = {}
     for n in range(0, len(order), together):
         first, *_ = group = order[n : n + together]
         turns.append(replace(first, text="\n\n".join(page.text for page in group)))
