@@ -136,6 +136,14 @@ def test_passages_survive_reopening_archive_and_restore(memory, file, clock):
         assert cosine_of(again, "long") > 0.3
 
 
+def test_search_compares_no_long_memories(memory):
+    for where in ("Lyon", "Paris"):
+        memory.add(f"{LONG}\n\nI live in {where}.", id=where, **LASTING)
+    found = memory.search("Where do I live?", user_id="alice", max_tokens=9_000).records
+    assert {record.id for record in found} == {"Lyon", "Paris"}
+    assert memory._searcher.indexes.of("s:alice")._statements == {}
+
+
 def test_messages_have_no_passages(memory, file):
     memory.messages.add("talk", [{"text": LONG}], user_id="alice")
     assert read_passages(file) == {}
