@@ -48,7 +48,8 @@ def passage_vectors(memory, user="s:alice"):
 
 def find(memory, question):
     """Return the hits of alice's index."""
-    index, vector = memory._searcher.indexes.of("s:alice"), memory._runtime.embed_query(question)
+    index = memory._searcher.indexes.of("s:alice")
+    vector = memory._runtime.embed_query(question, index.model)
     return index.find_relevant(question, vector, 50, np.ones(len(index._stored), dtype=bool), Relevance())
 
 
@@ -59,7 +60,8 @@ def cosine_of(memory, record_id, question=QUESTION):
 def test_long_memory_is_found_by_its_last_paragraph(memory):
     memory.add("\n\n".join(FILLER), id="without", **LASTING)
     memory.add(LONG, id="with", **LASTING)
-    whole = memory._runtime.embed_query(QUESTION) @ memory._runtime.store.find("s:alice", "with").vector
+    stored = memory._runtime.store.find("s:alice", "with")
+    whole = memory._runtime.embed_query(QUESTION, stored.model) @ stored.vector
     assert cosine_of(memory, "with") > max(cosine_of(memory, "without"), whole + 0.05)
     first, *_ = memory.search(QUESTION, user_id="alice", max_tokens=2_000).records
     assert (first.id, first.text) == ("with", LONG)
@@ -168,16 +170,17 @@ def test_file_of_version_5_is_migrated_and_maintenance_adds_passages(memory, fil
 
 
 def as_version_5(file):
-    """Turn a file into one of version 5 of the schema, which had no passages."""
+    """Turn a file into one of version 5 of the schema, which had no passages and no models."""
 
     def without_passages(body):
-        (*values, size), halves = _unpack(body)
+        (*values, _model, size), halves = _unpack(body)
         return _pack(values, halves[:size])
 
     with sqlite3.connect(file) as connection:
         connection.create_function("without_passages", 1, without_passages)
         connection.execute("UPDATE archive SET body = without_passages(body)")
-        connection.execute("ALTER TABLE memories DROP COLUMN passages")
+        for column in ("model", "passages"):
+            connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 5")
     connection.close()
 

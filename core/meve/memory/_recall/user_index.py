@@ -104,18 +104,24 @@ class UserIndex:
     """The search index of a user's records as of one version of the store. Hold `lock` while using it.
 
     Args:
-        dimension: the length d of a vector.
+        model: the embedder by whose vectors it searches, by its name in the store; records with other vectors are
+            found by words alone.
     """
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, model: str) -> None:
         self.version = 0
         self.lock = threading.RLock()
-        self._dimension = dimension
+        self.model = model
         self._reset()
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._positions)
+
+    @property
+    def dimension(self) -> int:
+        """The length d of a vector."""
+        return int(self.model.rpartition(" ")[2])
 
     @property
     def vectors(self) -> int:
@@ -128,8 +134,8 @@ class UserIndex:
         """By row."""
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
-        self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
-        self._passages = PassageIndex(self._dimension)
+        self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
+        self._passages = PassageIndex(self.dimension)
         self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
         """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
@@ -226,18 +232,18 @@ class UserIndex:
         stored = [s for n in self._standing if (s := self._stored[n]) is not None and scope.admits(s.record)]
         return [s.record for s in sorted(stored, key=lambda s: (s.record.created_at, s.row))]
 
-    def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
+    def find_relevant(self, text: str, vector: FloatArray | None, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
         Args:
             text: the query.
-            vector: its embedding, shape (d,).
+            vector: its embedding by the index's model, shape (d,); None to rank by words alone.
             k: the maximum number of records.
             mask: the positions that may be returned, shape (n,); excluded neighbours add no relevance.
             rule: the weights of relevance.
         """
         # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
-        unit = normalize(vector)
+        unit = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
         cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, unit), 0.0).astype(np.float64)
         self._passages.raise_to_best(cosines, unit)
         cosines *= mask
@@ -273,9 +279,11 @@ class UserIndex:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        vectors = np.array([stored.vector for stored in added])
-        is_sound = (np.abs(vectors) < _MAX_COMPONENT).all()
-        if not is_sound or not all(np.isfinite(s.passages).all() for s in added if len(s.passages)):
+        blank = np.zeros(self.dimension, dtype=np.float32)
+        of_model = [stored.model == self.model for stored in added]
+        vectors = np.array([s.vector if ours else blank for s, ours in zip(added, of_model, strict=True)])
+        parts = [s.passages if ours else s.passages[:0] for s, ours in zip(added, of_model, strict=True)]
+        if not (np.abs(vectors) < _MAX_COMPONENT).all() or not all(np.isfinite(each).all() for each in parts):
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
@@ -283,9 +291,9 @@ class UserIndex:
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
         self._stored += added
-        for n, stored in enumerate(added, start=first):
+        for n, (stored, passages) in enumerate(zip(added, parts, strict=True), start=first):
             self._positions[stored.row] = n
-            self._passages.add(n, stored.passages)
+            self._passages.add(n, passages)
             self._places.add(n, stored.record)
             if stored.record.is_standing:
                 self._standing.add(n)

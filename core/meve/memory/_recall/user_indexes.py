@@ -1,10 +1,18 @@
-"""The search indexes of all users in memory."""
+"""The search indexes of users that are in memory, and the embedder by whose vectors each searches."""
 
 import threading
-from collections import OrderedDict
+import warnings
+from collections import Counter, OrderedDict
 
+from meve.errors import StaleWarning
+from meve.memory._embedders import MemoryEmbedders
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.stores._record_store import RecordStore
+
+_EMBEDDER_CHANGED = (
+    "{} holds vectors of {!r}, which this process can't search by: memories with them are found by words alone; open "
+    "the memory again with that embedder, or call reembed()"
+)
 
 
 class UserIndexes:
@@ -12,13 +20,13 @@ class UserIndexes:
 
     Args:
         store: the records to index.
-        dimension: the length of a vector.
+        embedders: those whose vectors can be searched.
         max_vectors: the maximum number of vectors of all users; a single user's index may be larger.
     """
 
-    def __init__(self, store: RecordStore, dimension: int, max_vectors: int) -> None:
+    def __init__(self, store: RecordStore, embedders: MemoryEmbedders, max_vectors: int) -> None:
         self._store = store
-        self._dimension = dimension
+        self._embedders = embedders
         self._max_vectors = max_vectors
         self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
         self._guard = threading.Lock()
@@ -26,13 +34,26 @@ class UserIndexes:
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""
         with self._guard:
-            index = self._indexes.setdefault(user, UserIndex(self._dimension))
+            index = self._indexes.setdefault(user, UserIndex(self._embedders.model))
             self._indexes.move_to_end(user)
         with index.lock:
             if self._store.version(user) != index.version:
-                index.apply(self._store.changes(user, index.version))
+                self._update(user, index)
         self._shrink(user)
         return index
+
+    def _update(self, user: str, index: UserIndex) -> None:
+        changes = self._store.changes(user, index.version)
+        if not changes.is_complete and any(s.record.text and s.model != index.model for s in changes.records):
+            changes = self._store.changes(user, 0)  # the vectors of another model may be the majority now
+        if changes.is_complete:
+            models = Counter(s.model for s in changes.records if s.record.text)
+            index.model = max(self._embedders.models, key=lambda model: models[model])
+            if foreign := sorted(models.keys() - set(self._embedders.models)):
+                warnings.warn(
+                    _EMBEDDER_CHANGED.format(self._store.backend.name, foreign[0]), StaleWarning, stacklevel=2
+                )
+        index.apply(changes)
 
     def refresh(self, user: str) -> None:
         """Update a user's index if it is in memory."""

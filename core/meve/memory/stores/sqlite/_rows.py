@@ -18,9 +18,9 @@ from meve.memory.stores.protocol import Field
 COLUMNS = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
-    "derived", "archived", "version", "tokens", "vector", "passages",
+    "derived", "archived", "version", "tokens", "model", "vector", "passages",
 )  # fmt: skip
-_COLUMNS_5 = COLUMNS[:-1]
+_COLUMNS_5 = tuple(name for name in COLUMNS if name not in {"model", "passages"})
 _COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})
 _COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
 """The columns of versions 5, 4 and 3 of the schema."""
@@ -35,7 +35,7 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
         r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
         micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
         micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
-        r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
+        r.version, stored.tokens, stored.model, np.asarray(stored.vector, dtype="<f4").tobytes(),
         np.asarray(stored.passages, dtype="<f2").tobytes(),
     )  # fmt: skip
 
@@ -50,7 +50,7 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
-        tokens, vector, passages,
+        tokens, model, vector, passages,
     ) = values  # fmt: skip
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
@@ -83,7 +83,7 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
     )
     whole = np.frombuffer(vector, dtype="<f4")
     parts = np.frombuffer(passages, dtype="<f2").reshape(-1, max(1, len(whole)))
-    return StoredRecord(record=record, vector=whole, passages=parts, tokens=tokens, row=row)
+    return StoredRecord(record=record, vector=whole, tokens=tokens, model=model, passages=parts, row=row)
 
 
 def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
@@ -127,10 +127,10 @@ def repack_version_4(body: bytes) -> bytes:
     return _pack([named[name] for name in _COLUMNS_5[:-1]], halves)
 
 
-def repack_version_5(body: bytes) -> bytes:
-    """Return an archived record of version 5 of the schema as one of version 6."""
+def repack_version_5(body: bytes, model: str) -> bytes:
+    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector."""
     values, halves = _unpack(body)
-    return _pack([*values, len(halves)], halves)
+    return _pack([*values, model, len(halves)], halves)
 
 
 def superseded_by(body: bytes) -> str | None:

@@ -117,8 +117,10 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
     """,
     """
+    ALTER TABLE memories ADD COLUMN model TEXT NOT NULL DEFAULT '';
+    UPDATE memories SET model = coalesce((SELECT value FROM meta WHERE name = 'embedder'), '');
     ALTER TABLE memories ADD COLUMN passages BLOB NOT NULL DEFAULT x'';
-    UPDATE archive SET body = repack_version_5(body);
+    UPDATE archive SET body = repack_version_5(body, coalesce((SELECT value FROM meta WHERE name = 'embedder'), ''));
     """,  # maintenance embeds the passages of long records
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
@@ -134,8 +136,9 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    for function in (repack_version_3, repack_version_4, repack_version_5, superseded_by):
+    for function in (repack_version_3, repack_version_4, superseded_by):
         connection.create_function(function.__name__, 1, function, deterministic=True)
+    connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
