@@ -16,7 +16,7 @@ from meve.memory.stores.sqlite._rows import COLUMNS
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 KEY = b"a key of the tests, long enough"
-LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned", "model")
+LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned", "model", "passages")
 """The columns that version 3 of the schema lacks."""
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
 
@@ -112,8 +112,9 @@ def as_version_3(body):
     data = zlib.decompress(body)
     end = 4 + int.from_bytes(data[:4], "big")
     named = dict(zip(COLUMNS, json.loads(data[4:end]), strict=False))
-    values = json.dumps([value for name, value in named.items() if name not in LATER_COLUMNS]).encode()
-    return zlib.compress(len(values).to_bytes(4, "big") + values + data[end:])
+    values = json.dumps([value for name, value in named.items() if name not in (*LATER_COLUMNS, "vector")]).encode()
+    vector = data[end : end + named["vector"]]  # without the passages; the values hold its length
+    return zlib.compress(len(values).to_bytes(4, "big") + values + vector)
 
 
 class LastLetters:

@@ -11,7 +11,8 @@ import tempfile
 import time
 
 from langchain_meve import MeVeEmbeddings
-from meve.evaluation.experiments.memory.recall import K, MemorySearch, Turns
+from meve.evaluation.experiments.memory.recall import K, MemorySearch
+from meve.evaluation.experiments.memory.talks import Turns
 
 DIMENSION = 256
 """The dimension of MeVe's built-in embedder."""

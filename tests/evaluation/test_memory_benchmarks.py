@@ -1,5 +1,6 @@
 """The memory-recall, memory-speed and dialogue-speed experiments, on small data."""
 
+import gzip
 import json
 import sys
 from types import ModuleType
@@ -9,8 +10,10 @@ import pytest
 from meve.errors import ConfigurationError, DatasetError, EvaluationError
 from meve.evaluation.experiments.memory import memory_speed as speed
 from meve.evaluation.experiments.memory import recall
+from meve.evaluation.experiments.memory.talks import KINDS, read_own
 from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 from meve.evaluation.report.memory_report import write
+from meve.memory._passages import PASSAGE
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -38,6 +41,72 @@ def test_invalid_recall_options_are_rejected(data, tmp_path):
         recall.run_memory_recall(recall.RecallOptions(data=data, peers=("nothing",)))
     with pytest.raises(DatasetError, match="locomo"):
         recall.run_memory_recall(recall.RecallOptions(data=tmp_path / "nowhere"))
+
+
+def test_kinds_are_measured_apart(data):
+    results = recall.run_memory_recall(recall.RecallOptions(data=data, kinds=("locomo", "own"), embedder="static"))
+    assert results.value(recall.NAME, recall.MEMORY, recall.RECALL).n == 3
+    own = f"{recall.NAME} (own)"
+    halves = [results.value(own, recall.MEMORY, f"{recall.RECALL}, {half}").n for half in recall.HALVES]
+    assert (halves, results.value(own, recall.MEMORY, recall.RECALL).n) == ([32, 30], 62)
+    with pytest.raises(ConfigurationError, match="unknown kind 'poems': choose from 'locomo'"):
+        recall.run_memory_recall(recall.RecallOptions(data=data, kinds=("poems",)))
+
+
+def test_own_conversations_are_whole_and_long():
+    talk = read_own()
+    assert all(question.evidence <= {turn.id for turn in talk.turns[question.user]} for question in talk.questions)
+    assert len(talk.questions) >= 40
+    texts = {turn.id: turn.text for turns in talk.turns.values() for turn in turns}
+    long = [question for question in talk.questions if any(len(texts[id]) > PASSAGE for id in question.evidence)]
+    assert len(long) > 0.9 * len(talk.questions)
+
+
+def test_foreign_sets_are_read(tmp_path):
+    folder = tmp_path / "longmemeval"
+    folder.mkdir()
+    write_rows(
+        folder / "questions.jsonl",
+        *({"user_id": str(n), "question": f"Who is {n}?", "evidence_turn_ids": [f"e{n}"]} for n in range(5)),
+    )
+    date = "2023/05/20 (Sat) 11:17"
+    write_rows(
+        folder / "evidence_turns.jsonl",
+        *({"id": f"e{n}", "user_id": str(n), "session_date": date, "content": f"I met {n % 4}."} for n in range(5)),
+    )
+    sessions = [
+        {"session_id": f"s{n}", "date": date, "turns": [{"content": "Hi."}, {"content": "One.\n\nTwo. " + "x" * 1_000}]}
+        for n in range(4)
+    ]
+    with gzip.open(folder / "conversations.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"sessions": [*sessions, {**sessions[0], "session_id": "answer_1"}]}) + "\n")
+    told, long = KINDS["longmemeval"](tmp_path), KINDS["longmemeval-long"](tmp_path)
+    assert [len(turns) for turns in told.turns.values()] == [3, 3, 3, 3]
+    assert told.questions[4].evidence == {"e0"}  # the same statement of the same user
+    (mixed,) = (turn for turn in long.turns["told-0"] if turn.id == "e0")
+    assert mixed.text.startswith("I met 0.\n\nOne.")
+    assert [len(turns) for turns in long.turns.values()] == [2, 2, 2, 2]
+
+    (tmp_path / "mtrag_un").mkdir()
+    tasks = [
+        {"domain": "law", "question": f"Which {n}?", "history": [{"text": "Hello?"}],
+         "gold_passages": [{"id": f"p{n}-{m}", "text": f"Page {n} {m}"} for m in range(2)]}
+        for n in range(4)
+    ]  # fmt: skip
+    with gzip.open(tmp_path / "mtrag_un" / "tasks.jsonl.gz", "wt") as file:
+        file.write("".join(json.dumps(task) + "\n" for task in tasks))
+    single, joined = KINDS["mtrag"](tmp_path), KINDS["mtrag-long"](tmp_path)
+    assert [len(turns) for turns in single.turns.values()] == [6, 6]
+    assert [len(turns) for turns in joined.turns.values()] == [4, 4]
+    for talk in (single, joined):
+        texts = {user: {turn.id: turn.text for turn in turns} for user, turns in talk.turns.items()}
+        for n, question in enumerate(talk.questions):
+            found = " ".join(texts[question.user][id] for id in question.evidence)
+            assert all(f"Page {n} {m}" in found for m in range(2))
+
+
+def write_rows(file, *rows):
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_speed_measures_both_files(data, tmp_path):

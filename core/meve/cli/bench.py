@@ -211,14 +211,20 @@ def memory_recall(
     peers: Peers = None,
     seed: Seed = 42,
     embedder: EmbedderName = None,
+    kinds: Annotated[
+        str, typer.Option("--kinds", help="Kinds of conversations, separated by commas, or all.", metavar="KINDS")
+    ] = "locomo",
 ) -> None:
-    """Measure recall of governed memory on LoCoMo. Compares it with BM25, vectors, both fused, and peers."""
+    """Measure recall of governed memory on LoCoMo and others. Compares it with BM25, vectors, both fused, and peers."""
     require_for_bench("memory-recall", embedder=embedder)
     from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
+    from meve.evaluation.experiments.memory.talks import KINDS
 
+    chosen = tuple(KINDS) if kinds == "all" else _names(kinds)
     _add_working_directory(peers)
     options = RecallOptions(
-        data=_data_folder(data, ("locomo",)),
+        data=_data_folder(data, chosen, "; --kinds own needs none"),
+        kinds=chosen,
         verify=verify,
         held_out=held_out,
         peers=tuple(dict.fromkeys(peers or ())),

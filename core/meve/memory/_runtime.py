@@ -22,11 +22,12 @@ from meve.memory._contradiction.updates import UpdateJudge
 from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
+from meve.memory._passages import pack_passages, split_record
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
+from meve.memory.records import HalfArray, MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -144,10 +145,23 @@ class MemoryRuntime:
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
             StoredRecord(
-                record=record, vector=vector, tokens=next(tokens) if record.text else 0, model=model_of(embedder)
+                record=record,
+                vector=vector,
+                tokens=next(tokens) if record.text else 0,
+                model=model_of(embedder),
+                passages=self.embed_parts(record, embedder),
             )
             for record, vector in zip(records, vectors, strict=True)
         ]
+
+    def embed_parts(self, record: MemoryRecord, embedder: Embedder) -> HalfArray:
+        """Return the vectors of the passages of a record's text, shape (m, d); none for messages and short texts.
+
+        Raises:
+            ModelError: the embedder failed.
+        """
+        parts = split_record(record)
+        return pack_passages(self.embed_texts(parts, embedder) if parts else (), embedder.dimension)
 
     def embed_texts(self, texts: Sequence[str], embedder: Embedder) -> FloatArray:
         """Return the vectors of one or more texts, shape (n, d)."""

@@ -85,18 +85,18 @@ class ClassRule(_PolicySection):
 
 
 class Relevance(_PolicySection):
-    """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2, at most 1.
+    """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2; above 0.8 it approaches 1.
 
-    The word share is the share of the question's words that the memory contains; rare words weigh more, as in BM25. A
-    turn of a conversation adds shares of the relevance of its neighbours. The defaults were chosen on LoCoMo's turns
-    and on half of the users of `meve bench memory --only user-facts` (see docs/benchmarks-memory.md).
+    The cosine of a long memory is that of its best passage. The word share is the share of the question's words that
+    the memory contains; rare words weigh more, as in BM25. A turn of a conversation adds shares of the word term of its
+    neighbours. The defaults were chosen on half of the conversations of several kinds (see docs/benchmarks-memory.md).
     """
 
     words: Annotated[float, Field(ge=0, le=20)] = 6.0
     before: Fraction = 0.4
-    """Share of the relevance of the turn before it in the session."""
+    """Share of the word term of the turn before it in the session."""
     after: Fraction = 0.3
-    """Share of the relevance of the turn after it."""
+    """Share of the word term of the turn after it."""
     said_then: Fraction = 0.2
     """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
 
@@ -202,7 +202,7 @@ class Limits(_PolicySection):
     recalls: Annotated[int, Field(ge=0)] = 1_024
     """Recalls that are cached; 0 for none."""
     vectors: Count = 200_000
-    """Memories of all users whose vectors and words are kept in RAM."""
+    """Vectors of all users that are kept in RAM: one for each memory, and one for each passage of a long one."""
     busy: Count = 32
     """Concurrent recalls beyond which fewer candidates are ranked."""
     busy_candidates: Count = 8

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, RecordSource
@@ -16,6 +19,9 @@ UserId: TypeAlias = str | int
 
 RecordKind: TypeAlias = Literal["fact", "item", "message", "summary"]
 """Facts are added by `memory.add`, items by `memory.items`, messages by `memory.messages`; summaries replace facts."""
+
+HalfArray: TypeAlias = npt.NDArray[np.float16]
+"""Vectors in half precision."""
 
 SHARED = ""
 """The key of the shared space, from which every user recalls; no user's key is empty."""
@@ -114,7 +120,10 @@ class StoredRecord:
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
     model: str = ""
-    """The embedder that made the vector: its name and dimension. Vectors of different models are never compared."""
+    """The embedder that made the vectors: its name and dimension. Vectors of different models are never compared."""
+    passages: HalfArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
+    """The embeddings of the passages of a long text, shape (m, d), of length 1 and in half precision; none for a short
+    one."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
     altered: tuple[str, ...] = ()

@@ -35,12 +35,14 @@ OpenStore: TypeAlias = Callable[[], MemoryStore]
 
 
 def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
-    """Return a record with a vector of four numbers."""
+    """Return a record with a vector of four numbers, and two passages."""
     record = MemoryRecord(**{
         "id": record_id, "user_id": user_of(user), "text": f"text of {record_id}", "source": "doc",
         "policy_class": "factual", "created_at": NOW, "expires_at": None, **values,
     })  # fmt: skip
-    return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5, model="one 4")
+    vector = np.array([1, 0.5, -2, 0], dtype=np.float32)
+    passages = np.array([[1, 0, 0, 0], [0, 0.6, 0.8, 0]], dtype=np.float16)
+    return StoredRecord(record=record, vector=vector, tokens=5, model="one 4", passages=passages)
 
 
 def message(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
@@ -119,6 +121,7 @@ class MemoryStoreContract:
         assert read is not None
         assert (read.record, read.tokens) == (whole.record, 5)
         assert np.array_equal(read.vector, whole.vector)
+        assert np.array_equal(read.passages, whole.passages)
 
     def test_users_read_nothing_of_each_other(self, store: RecordStore) -> None:
         insert(store, stored("a"))
@@ -183,6 +186,7 @@ class MemoryStoreContract:
         assert archived is not None
         assert archived.record == stored("b", derived_from=("z",), archived=True).record
         assert np.allclose(archived.vector, [1, 0.5, -2, 0], atol=1e-2)
+        assert np.array_equal(archived.passages, before.records[1].passages)
         with store.writing() as transaction:
             assert ids_of(transaction.with_derived(ALICE, ["z"])) == ["b"]
         erase(store, "b")

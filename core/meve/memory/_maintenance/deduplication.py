@@ -6,6 +6,7 @@ from datetime import datetime
 
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import RuleUpdateJudge
+from meve.memory._passages import PASSAGE
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.policy import Policy
@@ -73,11 +74,16 @@ class DuplicateJudge:
     judge: RuleUpdateJudge
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
-        """Return the relation of `one` to `other`. Unprunable records yield only to each other."""
+        """Return the relation of `one` to `other`. Unprunable records yield only to each other.
+
+        A long record has no relation to one of another text.
+        """
         if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return "same"
         if is_settled(one.record, other.record):
             return ""
+        if one.text != other.text and max(len(one.text), len(other.text)) > PASSAGE:
+            return ""  # it makes several statements, and parsing it takes milliseconds
         older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
         relation = self.judge.compare_statements(self._statement(older), self._statement(newer)).relation
         if relation == "same":

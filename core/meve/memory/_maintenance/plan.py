@@ -11,6 +11,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
+from meve.memory._embedders import model_of
 from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.deduplication import is_removable
@@ -109,6 +110,7 @@ class MaintenancePlan:
             transaction.replace(self.user, stored)
 
     def _plan(self) -> None:
+        self._try(self._add_passages)
         reopen_orphans(self)
         prune_low_scores(self)
         if self.user != SHARED:  # a shared record has another score for each user
@@ -128,6 +130,19 @@ class MaintenancePlan:
                 plan_changes()
         except ModelError as error:
             self.failed = self.failed or error
+
+    def _add_passages(self) -> None:
+        """Embed the passages of long records that have none: older files lack them. Reembedding does that of others."""
+        embedder = self.runtime.embedder.current
+        for record_id, stored in self.records.items():
+            if len(stored.passages) or stored.model != model_of(embedder):
+                continue
+            if len(passages := self.runtime.embed_parts(stored.record, embedder)):
+                grown = self.records[record_id] = replace(stored, passages=passages)
+                self._steps.append(partial(self._put_vectors, grown))
+
+    def _put_vectors(self, stored: StoredRecord, transaction: RecordTransaction) -> None:
+        transaction.put_vectors(self.user, stored)
 
     def score(self, record: MemoryRecord) -> float:
         """Return a record's current reflection score, from 0 to 100."""

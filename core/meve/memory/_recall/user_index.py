@@ -18,6 +18,7 @@ from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
+from meve.memory._recall.passage_index import PassageIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
@@ -31,6 +32,8 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
+_KNEE = 0.8
+"""Sums of scores above this are compressed below 1; a plain minimum would make the best memories equal."""
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -92,6 +95,7 @@ class Hit:
     stored: StoredRecord
     relevance: float
     cosine: float
+    """That of the best passage, if the record has passages."""
     words: float
     """Share of the query's words that it contains, weighted by rarity."""
 
@@ -119,6 +123,11 @@ class UserIndex:
         """The length d of a vector."""
         return int(self.model.rpartition(" ")[2])
 
+    @property
+    def vectors(self) -> int:
+        """The number of vectors in memory: one for each record, and one for each passage of a long one."""
+        return len(self._units) + len(self._passages)
+
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}
         self._positions: dict[int, int] = {}
@@ -126,6 +135,7 @@ class UserIndex:
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
         self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
+        self._passages = PassageIndex(self.dimension)
         self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
         """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
@@ -233,15 +243,16 @@ class UserIndex:
             rule: the weights of relevance.
         """
         # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
-        query = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
-        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, query), 0.0)
-        cosines *= mask.astype(np.float64)
+        unit = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
+        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, unit), 0.0).astype(np.float64)
+        self._passages.raise_to_best(cosines, unit)
+        cosines *= mask
         shares = np.zeros(len(mask))
         positions_with_words, word_shares = self.words.score_shares(text)
         shares[positions_with_words] = word_shares
         shares *= mask
         positions = np.flatnonzero(mask)
-        scores = self._with_neighbours(positions, cosines, shares, rule).astype(np.float32)
+        scores = self._relevances(positions, cosines, shares, rule).astype(np.float32)
         if len(scores) > k:
             stay = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
             positions, scores = positions[stay], scores[stay]
@@ -249,12 +260,12 @@ class UserIndex:
         hits = [Hit(stored, score, float(cosines[p]), float(shares[p])) for score, stored, p in best if stored]
         return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
 
-    def _with_neighbours(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
-        """Return the relevance at some positions, with shares of their neighbours' relevance, at most 1."""
-        words = rule.words * shares * np.sqrt(shares)
-        own = np.append((cosines + words) / 2, 0.0)  # position -1, for no neighbour, is this 0.0
-        previous, following = own[self._previous.values[positions]], own[self._next.values[positions]]
-        return np.asarray(np.minimum(own[positions] + rule.before * previous + rule.after * following, 1.0))
+    def _relevances(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
+        """Return the relevance at some positions, with shares of their neighbours' words."""
+        words = np.append(rule.words / 2 * shares * np.sqrt(shares), 0.0)  # position -1, for no neighbour, is this 0.0
+        around = rule.before * words[self._previous.values[positions]]
+        around += rule.after * words[self._next.values[positions]]
+        return limit_relevance(cosines[positions] / 2 + words[positions] + around)
 
     def statement(self, text: str) -> Statement:
         """Return the parsed statement of a record's text, cached until a record is removed."""
@@ -269,8 +280,10 @@ class UserIndex:
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
         blank = np.zeros(self.dimension, dtype=np.float32)
-        vectors = np.array([stored.vector if stored.model == self.model else blank for stored in added])
-        if not (np.abs(vectors) < _MAX_COMPONENT).all():
+        of_model = [stored.model == self.model for stored in added]
+        vectors = np.array([s.vector if ours else blank for s, ours in zip(added, of_model, strict=True)])
+        parts = [s.passages if ours else s.passages[:0] for s, ours in zip(added, of_model, strict=True)]
+        if not (np.abs(vectors) < _MAX_COMPONENT).all() or not all(np.isfinite(each).all() for each in parts):
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
         self._fields.put(first, np.array([_field_values(stored) for stored in added], dtype=np.int64))
@@ -278,8 +291,9 @@ class UserIndex:
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
         self._stored += added
-        for n, stored in enumerate(added, start=first):
+        for n, (stored, passages) in enumerate(zip(added, parts, strict=True), start=first):
             self._positions[stored.row] = n
+            self._passages.add(n, passages)
             self._places.add(n, stored.record)
             if stored.record.is_standing:
                 self._standing.add(n)
@@ -319,6 +333,7 @@ class UserIndex:
             self._live.values[n] = False
             self._standing.discard(n)
             self._units.values[n] = 0
+            self._passages.remove(n)
             if stored is not None:
                 self._places.remove(n, stored.record)
                 for tag in stored.record.tags:
@@ -338,6 +353,16 @@ class UserIndex:
 def keywords(record: MemoryRecord) -> str:
     """Return the words by which a record is found: its text, its tags, and the date of its creation."""
     return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
+
+
+def limit_relevance(sums: Floats) -> Floats:
+    """Return sums of scores, at least 0, as relevances below 1, in the same order; those up to the knee stay.
+
+    >>> limit_relevance(np.array([0.5, 0.8, 1.0, 3.0])).round(3).tolist()
+    [0.5, 0.8, 0.9, 0.983]
+    """
+    room = 1 - _KNEE
+    return np.where(sums <= _KNEE, sums, 1 - room * room / (np.maximum(sums, _KNEE) - _KNEE + room))
 
 
 def among(n: int, positions: Collection[int] | Positions) -> Mask:

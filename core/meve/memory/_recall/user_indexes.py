@@ -21,13 +21,13 @@ class UserIndexes:
     Args:
         store: the records to index.
         embedders: those whose vectors can be searched.
-        max_records: the maximum number of records of all users; a single user's index may be larger.
+        max_vectors: the maximum number of vectors of all users; a single user's index may be larger.
     """
 
-    def __init__(self, store: RecordStore, embedders: MemoryEmbedders, max_records: int) -> None:
+    def __init__(self, store: RecordStore, embedders: MemoryEmbedders, max_vectors: int) -> None:
         self._store = store
         self._embedders = embedders
-        self._max_records = max_records
+        self._max_vectors = max_vectors
         self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -70,10 +70,10 @@ class UserIndexes:
     def _shrink(self, kept: str) -> None:
         # not an LRUCache: indexes grow after they are added, and it would keep their old sizes
         with self._guard:
-            total = sum(map(len, self._indexes.values()))
-            while total > self._max_records and len(self._indexes) > 1:
+            total = sum(index.vectors for index in self._indexes.values())
+            while total > self._max_vectors and len(self._indexes) > 1:
                 user, index = next(iter(self._indexes.items()))
                 if user == kept:
                     break
                 del self._indexes[user]
-                total -= len(index)
+                total -= index.vectors

@@ -10,6 +10,7 @@ import numpy as np
 
 from meve.memory._audit.chain import EventDraft
 from meve.memory._embedders import model_of
+from meve.memory._passages import pack_passages, split_record
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import StoredRecord
 from meve.memory.stores._record_store import all_records
@@ -98,13 +99,18 @@ class Reembedder:
         return [stored for stored in records if stored.model != model_of(self.embedder)]
 
     def _texts(self, records: list[StoredRecord]) -> Iterator[str]:
-        """Yield the texts to embed; expired ones aren't, since no read returns them."""
+        """Yield the texts to embed and their passages; expired ones aren't, since no read returns them."""
         now = self.runtime.clock.now()
-        yield from (s.record.text for s in records if s.record.text and not s.record.expired(now))
+        for record in (stored.record for stored in records):
+            if record.text and not record.expired(now):
+                yield record.text
+                yield from split_record(record)
 
     def _replaced(self, stored: StoredRecord, vectors: dict[str, FloatArray]) -> StoredRecord:
-        blank = np.zeros(self.embedder.dimension, dtype=np.float32)
-        return changed(stored, vector=vectors.get(stored.record.text, blank), model=model_of(self.embedder))
+        dimension, parts = self.embedder.dimension, split_record(stored.record)
+        vector = vectors.get(stored.record.text, np.zeros(dimension, dtype=np.float32))
+        passages = pack_passages([vectors[part] for part in parts if part in vectors], dimension)
+        return changed(stored, vector=vector, passages=passages, model=model_of(self.embedder))
 
     def _event(self, user: str, old: list[StoredRecord]) -> EventDraft:
         detail = {"from": sorted({each.model for each in old}), "to": model_of(self.embedder), "records": len(old)}

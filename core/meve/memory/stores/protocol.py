@@ -79,7 +79,7 @@ class Snapshot(Protocol):
     def records(self, query: RecordQuery) -> list[StoredRecord]:
         """Return the matching records, by row.
 
-        Archived records may come after the others, with vectors of half precision and new rows. Archived messages,
+        Archived records may come after the others, with their vector in half precision and new rows. Archived messages,
         however, keep their rows and their order. The time to read a page of one session's messages depends on the page
         and the offset, not on the session, unless `archived` is None.
         """

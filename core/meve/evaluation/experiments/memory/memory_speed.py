@@ -122,7 +122,9 @@ class _Material:
                     )  # fmt: skip
                     vector = self._vectors[at] + 0.01 * self._noise.standard_normal(self._vectors.shape[1])
                     frame = runtime.tokens.count(format_memory(f"({n})", record.source, record.created_at))
-                    stored = StoredRecord(record=record, vector=vector, tokens=self._tokens[at] + frame)
+                    stored = StoredRecord(
+                        record=record, vector=vector, tokens=self._tokens[at] + frame, model=runtime.embedder.model
+                    )
                     transaction.insert(user_key(user), stored)
                     transaction.log(
                         runtime.event(user_key(user), record, "add", "made for a benchmark", record.created_at)

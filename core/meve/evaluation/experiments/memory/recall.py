@@ -1,27 +1,27 @@
-"""The memory-recall experiment: LoCoMo's evidence among ten memories, beside BM25, vectors and both fused by ranks.
+"""The memory-recall experiment: evidence among ten memories, beside BM25, vectors and both fused by ranks.
 
-Each conversation is a user, each turn a memory of its session. The questions are those of categories 1 to 4 whose
-evidence is known. All systems read the same text: speaker, words and image caption; `bm25, dated` and the memory read
-the date as well. Times include the question's embedding and, for the memory, the entry in the audit log.
+Each conversation is a user, each turn a memory of its session; `talks` describes the kinds of conversations. All
+systems read the same text; `bm25, dated` and the memory read the date as well. Times include the question's embedding
+and, for the memory, the entry in the audit log. The weights of relevance were chosen on the users at even places, and
+the other half is shown apart.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
-from meve.errors import EvaluationError
-from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
+from meve.errors import ConfigurationError, EvaluationError
 from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
+from meve.evaluation.experiments.memory.talks import KINDS, EvidenceQuestion, Talk, Turns
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.systems import build_bm25, fuse_ranks
@@ -32,10 +32,14 @@ from meve.ports import Embedder
 from meve.types import StageProgress
 
 NAME = "memory recall"
+"""The name of the figures about LoCoMo; those of another kind have its name in brackets."""
 K, FUSED_DEPTH = 10, 200
 """Memories a question; the depth of the rankings that are fused."""
 MEMORY = "memory"
 RECALL, MS = f"recall@{K}", "ms"
+HALVES = ("half for tuning", "other half")
+BUDGET = 50_000
+"""Tokens of a recall, more than ten of the longest turns have."""
 GRID = {"words": (2.0, 4.0, 6.0, 8.0), "before": (0.0, 0.2, 0.4, 0.6), "after": (0.0, 0.3, 0.6)}
 """The weights of relevance that cross-validation chooses from."""
 
@@ -45,7 +49,9 @@ class RecallOptions:
     """The options of the memory-recall experiment."""
 
     data: Path
-    """The folder with the folder `locomo`."""
+    """The folder with the folders `locomo`, `longmemeval` and `mtrag_un`; `own` needs none."""
+    kinds: tuple[str, ...] = ("locomo",)
+    """The kinds of conversations, of `talks.KINDS`."""
     verify: bool = False
     """Whether to measure the memory with the verifier too, which takes seconds per question."""
     held_out: bool = False
@@ -57,29 +63,6 @@ class RecallOptions:
     seed: int = SEED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConversationTurn:
-    """A turn of a conversation, as the systems read it."""
-
-    id: str
-    session: str
-    text: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceQuestion:
-    """A question with the ids of the turns that answer it."""
-
-    user: str
-    text: str
-    category: int
-    evidence: frozenset[str]
-
-
-Turns: TypeAlias = Mapping[str, Sequence[ConversationTurn]]
-"""The turns of each user."""
-
 MemorySearch: TypeAlias = Callable[[str, str], Sequence[str]]
 """A function from a user and a question to the ids of turns, best first."""
 
@@ -88,22 +71,47 @@ MemoryPeer: TypeAlias = Callable[[Turns], MemorySearch]
 
 
 def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
-    """Ask every system every question.
+    """Ask every system every question about every kind of conversation.
 
     Raises:
-        ConfigurationError: a peer that can't be imported.
-        DatasetError: LoCoMo is absent, truncated or of another format.
+        ConfigurationError: an unknown kind, or a peer that can't be imported.
+        DatasetError: a set is absent, truncated or of another format.
         EvaluationError: no question with evidence, or only one conversation for `held_out`.
     """
+    if unknown := sorted(set(options.kinds) - KINDS.keys()):
+        raise ConfigurationError(f"unknown kind {unknown[0]!r}: choose from {', '.join(map(repr, KINDS))}")
     peers = {
         name: import_function(name, option="--peer", example="benchmarks.peers.mem0_memory:mem0")
         for name in options.peers
     }
     embedder = resolve_embedder(options.embedder, default=ACCURATE)
-    turns, questions = _read_locomo(options.data / "locomo")
+    settings: dict[str, Any] = {"seed": options.seed, "embedder": embedder.name, "versions": collect_versions()}
+    tallies = []
+    for kind in options.kinds:
+        talk = KINDS[kind](options.data)
+        name = NAME if kind == "locomo" else f"{NAME} ({kind})"
+        tallies.append(_ask(talk, name, options, embedder, peers, progress))
+        settings[kind] = {
+            "turns": sum(map(len, talk.turns.values())),
+            "users": len(talk.turns),
+            "questions": len(talk.questions),
+        }
+    return MemoryResults.from_tallies("memory-recall", settings, tallies)
+
+
+def _ask(
+    talk: Talk,
+    name: str,
+    options: RecallOptions,
+    embedder: Embedder,
+    peers: Mapping[str, MemoryPeer],
+    progress: StageProgress,
+) -> Tally:
+    """Ask every system every question about one kind of conversation."""
+    turns, questions = talk.turns, talk.questions
     if options.held_out and len({q.user for q in questions}) < 2:
         raise EvaluationError("held_out needs questions about at least two conversations, got one")
-    tally = Tally(NAME, options.seed, against=MEMORY)
+    tally = Tally(name, options.seed, against=MEMORY)
     with _open_filled(turns, embedder) as memory:
         searches = {
             **_baselines(turns, embedder),
@@ -117,49 +125,10 @@ def run_memory_recall(options: RecallOptions, progress: StageProgress = lambda *
                 progress(system, n, len(questions))
                 ids = tally.time(system, MS, lambda: search(question.user, question.text))  # noqa: B023 - called at once
                 recalls.append(_evidence_share(question, ids))
-            _tally_recalls(tally, system, questions, recalls)
+            _tally_recalls(tally, system, talk, recalls)
         if options.held_out:
-            _cross_validate(memory, questions, tally, progress)
-    settings = {
-        "seed": options.seed,
-        "turns": sum(map(len, turns.values())),
-        "users": len(turns),
-        "questions": len(questions),
-        "embedder": embedder.name,
-        "versions": collect_versions(),
-    }
-    return MemoryResults.from_tallies("memory-recall", settings, [tally])
-
-
-def _read_locomo(folder: Path) -> tuple[dict[str, list[ConversationTurn]], list[EvidenceQuestion]]:
-    rows = index_rows(read_rows(folder / "conversations.jsonl"), "conversation_id")
-    turns = {user: list(_conversation_turns(row)) for user, row in rows.items()}
-    questions = [
-        EvidenceQuestion(
-            user=row.text("conversation_id"),
-            text=row.text("question"),
-            category=row.number("category", 1),
-            evidence=frozenset(row.texts("evidence")),
-        )
-        for row in read_rows(folder / "questions.jsonl")
-        if row.number("category", 1) <= 4 and row.texts("evidence") and not row.values.get("evidence_unresolved")
-    ]
-    if not questions:
-        raise EvaluationError(f"{folder / 'questions.jsonl'} has no question with known evidence")
-    return turns, questions
-
-
-def _conversation_turns(conversation: Row) -> Iterator[ConversationTurn]:
-    for session in conversation.rows("sessions"):
-        at = datetime.fromisoformat(session.text("timestamp")).replace(tzinfo=UTC)
-        for turn in session.rows("turns"):
-            text = f"{turn.text('speaker')}: {turn.text('text', blank=True)}"
-            yield ConversationTurn(
-                id=turn.text("dia_id"),
-                session=str(session.number("session_id", 0)),
-                text=" ".join(filter(None, [text, turn.values.get("image_caption")])),
-                at=at,
-            )
+            _cross_validate(memory, talk, tally, progress)
+    return tally
 
 
 def _baselines(turns: Turns, embedder: Embedder) -> dict[str, MemorySearch]:
@@ -217,16 +186,15 @@ def _policy(relevance: Mapping[str, float]) -> Policy:
 
 def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> MemorySearch:
     def search(user: str, question: str) -> list[str]:
-        recall = memory.search(question, user_id=user, limit=K, max_tokens=4_000, verify=verify)
+        recall = memory.search(question, user_id=user, limit=K, max_tokens=BUDGET, verify=verify)
         return [record.id for record in recall.records]
 
     return search
 
 
-def _cross_validate(
-    memory: GovernedMemory, questions: Sequence[EvidenceQuestion], tally: Tally, progress: StageProgress
-) -> None:
+def _cross_validate(memory: GovernedMemory, talk: Talk, tally: Tally, progress: StageProgress) -> None:
     """Tally each conversation's recall, with the weights of `GRID` that are best on the other conversations."""
+    questions = talk.questions
     combinations = list(product(*GRID.values()))
     recalls: dict[tuple[float, ...], np.ndarray] = {}
     for n, weights in enumerate(combinations):
@@ -241,15 +209,18 @@ def _cross_validate(
         others = users != question.user
         best = max(recalls, key=lambda weights: float(recalls[weights][others].mean()))
         held_out.append(float(recalls[best][n]))
-    _tally_recalls(tally, "memory, weights of other conversations", questions, held_out)
+    _tally_recalls(tally, "memory, weights of other conversations", talk, held_out)
 
 
 def _evidence_share(question: EvidenceQuestion, ids: Sequence[str]) -> float:
     return len(question.evidence & set(ids)) / len(question.evidence)
 
 
-def _tally_recalls(tally: Tally, system: str, questions: Sequence[EvidenceQuestion], recalls: Sequence[float]) -> None:
-    for recall in recalls:
+def _tally_recalls(tally: Tally, system: str, talk: Talk, recalls: Sequence[float]) -> None:
+    users = list(talk.turns)
+    for question, recall in zip(talk.questions, recalls, strict=True):
         tally.add(system, RECALL, recall)
-    for question, recall in sorted(zip(questions, recalls, strict=True), key=lambda pair: pair[0].category):
-        tally.add(system, f"{RECALL}, category {question.category}", recall)
+        tally.add(system, f"{RECALL}, {HALVES[users.index(question.user) % 2]}", recall)
+    for question, recall in sorted(zip(talk.questions, recalls, strict=True), key=lambda pair: pair[0].category):
+        if question.category:
+            tally.add(system, f"{RECALL}, category {question.category}", recall)

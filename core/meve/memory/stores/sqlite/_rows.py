@@ -18,9 +18,9 @@ from meve.memory.stores.protocol import Field
 COLUMNS = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
-    "derived", "archived", "version", "tokens", "model", "vector",
+    "derived", "archived", "version", "tokens", "model", "vector", "passages",
 )  # fmt: skip
-_COLUMNS_5 = tuple(name for name in COLUMNS if name != "model")
+_COLUMNS_5 = tuple(name for name in COLUMNS if name not in {"model", "passages"})
 _COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})
 _COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
 """The columns of versions 5, 4 and 3 of the schema."""
@@ -36,6 +36,7 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
         micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
         micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
         r.version, stored.tokens, stored.model, np.asarray(stored.vector, dtype="<f4").tobytes(),
+        np.asarray(stored.passages, dtype="<f2").tobytes(),
     )  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
-        tokens, model, vector,
+        tokens, model, vector, passages,
     ) = values  # fmt: skip
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
@@ -80,7 +81,9 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
         archived=bool(archived),
         version=version,
     )
-    return StoredRecord(record=record, vector=np.frombuffer(vector, dtype="<f4"), tokens=tokens, model=model, row=row)
+    whole = np.frombuffer(vector, dtype="<f4")
+    parts = np.frombuffer(passages, dtype="<f2").reshape(-1, max(1, len(whole)))
+    return StoredRecord(record=record, vector=whole, tokens=tokens, model=model, passages=parts, row=row)
 
 
 def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
@@ -93,17 +96,18 @@ def shared_score_of(row: tuple[Any, ...]) -> SharedScore:
 
 
 def pack(stored: StoredRecord) -> bytes:
-    """Compress a record for the archive, its vector in half precision."""
-    *values, vector = to_row(stored)
-    return _pack(values, np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes())
+    """Compress a record for the archive, its vectors in half precision."""
+    *values, vector, passages = to_row(stored)
+    whole = np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes()
+    return _pack([*values, len(whole)], whole + passages)
 
 
 def unpack(user: str, row: int, body: bytes) -> StoredRecord:
     """Return the record that `pack` was given."""
     with readable():
-        values, halves = _unpack(body)
-        vector = np.frombuffer(halves, dtype="<f2").astype("<f4").tobytes()
-        return _from_row(user, row, *values, vector)
+        (*values, size), halves = _unpack(body)
+        vector = np.frombuffer(halves[:size], dtype="<f2").astype("<f4").tobytes()
+        return _from_row(user, row, *values, vector, halves[size:])
 
 
 def repack_version_3(body: bytes) -> bytes:
@@ -126,7 +130,7 @@ def repack_version_4(body: bytes) -> bytes:
 def repack_version_5(body: bytes, model: str) -> bytes:
     """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector."""
     values, halves = _unpack(body)
-    return _pack([*values, model], halves)
+    return _pack([*values, model, len(halves)], halves)
 
 
 def superseded_by(body: bytes) -> str | None:

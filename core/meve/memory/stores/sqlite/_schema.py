@@ -119,8 +119,9 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE memories ADD COLUMN model TEXT NOT NULL DEFAULT '';
     UPDATE memories SET model = coalesce((SELECT value FROM meta WHERE name = 'embedder'), '');
+    ALTER TABLE memories ADD COLUMN passages BLOB NOT NULL DEFAULT x'';
     UPDATE archive SET body = repack_version_5(body, coalesce((SELECT value FROM meta WHERE name = 'embedder'), ''));
-    """,
+    """,  # maintenance embeds the passages of long records
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 

@@ -1,0 +1,46 @@
+"""Splits the text of a long memory into passages, each with a vector, so that the memory is found by any part of it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from meve._formulas import normalize
+from meve.memory.records import HalfArray, MemoryRecord
+from meve.types import FloatArray
+
+PASSAGE = 400
+"""The most characters of a passage, and of a text that has none (docs/benchmarks-memory.md compares sizes)."""
+MAX_PASSAGES = 128
+"""The number of passages of a text; those of longer texts are longer."""
+
+
+def split_passages(text: str) -> list[str]:
+    """Return the passages of a long text, in order, cut between paragraphs or sentences; none for a short text.
+
+    >>> split_passages("I moved to Lyon.")
+    []
+    >>> [len(passage) for passage in split_passages("word " * 200)]
+    [399, 399, 199]
+    """
+    if len(text) <= PASSAGE:
+        return []
+    from semantic_text_splitter import TextSplitter
+
+    size = max(PASSAGE, 2 * len(text) // MAX_PASSAGES)
+    passages = TextSplitter((size // 2, size)).chunks(text)
+    return passages if len(passages) > 1 else []
+
+
+def split_record(record: MemoryRecord) -> list[str]:
+    """Return the passages of a record's text; none for messages, which no search returns."""
+    return [] if record.kind == "message" else split_passages(record.text)
+
+
+def pack_passages(vectors: Sequence[FloatArray] | FloatArray, dimension: int) -> HalfArray:
+    """Return vectors of passages as they are stored: of length 1 and in half precision, shape (m, d).
+
+    Args:
+        vectors: the vectors, each of shape (d,); none for a short text.
+        dimension: their length d.
+    """
+    return normalize(np.asarray(vectors, dtype=np.float32).reshape(-1, dimension)).astype(np.float16)
