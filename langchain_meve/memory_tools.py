@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory import GovernedMemory
-from meve.memory._recall.formatting import format_recall, quote_texts
+from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId
@@ -149,7 +149,10 @@ class _MemoryTools:
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
-        return f"Erased: {', '.join(result.erased)}.", {"erased": list(result.erased), "held": dict(result.held)}
+        return f"Erased: {quote_line(', '.join(result.erased))}.", {
+            "erased": list(result.erased),
+            "held": dict(result.held),
+        }
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
         explained = self.memory.explain(query, user_id=caller.user_id)

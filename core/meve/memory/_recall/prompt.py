@@ -6,7 +6,9 @@ from the oldest on, at last the standing wishes. System text and question are ne
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from meve._quoting import mark_forgeries
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory._maintenance.summaries import Summariser
@@ -16,6 +18,7 @@ from meve.ports import TokenCounter
 
 WISHES = "The user's standing wishes, to respect in every answer (of two that disagree, the later one holds):"
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
+HEADINGS = (WISHES, FACTS, EARLIER, RECENT)
 STANDING_TOKENS = 256
 """The token budget of the memories that stand in every prompt."""
 
@@ -106,7 +109,7 @@ def fit_wishes(
 
 def format_wish(record: MemoryRecord) -> str:
     """Return a standing memory as one line."""
-    return f"- {' '.join(record.text.split())}"
+    return f"- {mark_forgeries(' '.join(record.text.split()), numbers=True, tags=True, headings=HEADINGS)}"
 
 
 def summarise_turns(
@@ -137,12 +140,17 @@ def compose_prompt(
 ) -> Prompt:
     """Return a prompt within its budget.
 
+    A line of a memory or a turn that imitates a heading, a number, a role or a speaker is marked.
+
     Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
     standing = [format_wish(record) for record in wishes]
     known = {record.id for record in wishes}
-    facts = [p.passage.prompt_text for p in recall.passages if p.passage.id not in known]
+    marked = partial(
+        mark_forgeries, numbers=True, tags=True, paragraphs=True, headings=[*HEADINGS, *(t.label for t in history)]
+    )
+    facts = [marked(p.passage.prompt_text) for p in recall.passages if p.passage.id not in known]
     facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
 
     def join() -> str:
@@ -150,8 +158,8 @@ def compose_prompt(
             system,
             "\n".join([WISHES, *standing]) if standing else "",
             "\n".join([FACTS, *facts]) if facts else "",
-            f"{EARLIER}\n{summary}" if summary else "",
-            "\n".join([RECENT, *(turn.label + turn.text for turn in recent)]) if recent else "",
+            f"{EARLIER}\n{marked(summary)}" if summary else "",
+            "\n".join([RECENT, *(turn.label + marked(turn.text) for turn in recent)]) if recent else "",
             query,
         ]
         return "\n\n".join(block for block in blocks if block)
