@@ -59,6 +59,9 @@ class MemoryOptions(TypedDict, total=False):
     """Writes one text for related memories, or for older turns; extracts sentences by default."""
     verify_threshold: float
     """Minimum probability of the verifier for a memory to be returned, in [0, 1]; 0.5 by default."""
+    reset_clock: bool
+    """Whether to forget the latest time that the file has seen, because the machine's clock was wrongly ahead. No other
+    process may have the file open. False by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +103,7 @@ class MemoryRuntime:
             verifier=resolve_verifier(options.get("verifier"), embedder),
             verify_threshold=options.get("verify_threshold", 0.5),
             tokens=resolve_tokens(options.get("tokens")),
-            clock=options.get("clock") or SystemClock(),
+            clock=store.keep_time(options.get("clock") or SystemClock(), reset=options.get("reset_clock", False)),
             chain=chain,
             contradiction=contradiction,
             updates=options.get("updates") or RuleUpdateJudge(contradiction),

@@ -1,6 +1,7 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -279,10 +280,10 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        user, now, id = user_key(user_id), self.clock.now(), check_id(id)
+        user, id = user_key(user_id), check_id(id)
         for key in (user, SHARED):
             stored = self._runtime.store.find(key, id)
-            if stored is not None and not stored.record.expired(now):
+            if stored is not None and not stored.record.expired(self.clock.now()):
                 return stored.record
         raise unknown(id)
 
@@ -307,10 +308,11 @@ class GovernedMemory:
         Raises:
             ValidationError: an argument is invalid.
         """
-        user, now = user_key(user_id), self.clock.now()
+        user = user_key(user_id)
         session = None if session_id is None else check_text(session_id, "session_id")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
+        now = self.clock.now()
         shown = [
             r
             for r in records
@@ -409,10 +411,13 @@ class GovernedMemory:
         """Run `maintain` in a thread, until `stop` is called or the memory is closed.
 
         Raises:
-            ConfigurationError: `seconds` isn't positive.
+            ConfigurationError: `seconds` isn't positive, or longer than a thread can wait.
         """
-        if not seconds > 0:
-            raise ConfigurationError(f"seconds must be positive, got {seconds!r}")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not is_number or not 0 < seconds <= threading.TIMEOUT_MAX:
+            raise ConfigurationError(
+                f"seconds must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {seconds!r:.40}"
+            )
         background = Background(self.maintain, seconds)
         self._background.append(background)
         return background

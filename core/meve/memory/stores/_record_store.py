@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
+from meve.clock import Clock
+from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, StoreCorruptError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -20,6 +21,7 @@ from meve.memory._audit.chain import (
     to_audit_event,
 )
 from meve.memory._audit.record_state import LoggedStates, hash_state
+from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, user_of
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
@@ -53,6 +55,8 @@ class UserChange:
 
 Listener = Callable[[UserChange], None]
 Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
+_LATEST_TIME = "latest_time"
+"""The setting that holds the latest time seen, in microseconds since 1970."""
 _encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -211,6 +215,7 @@ class RecordStore:
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
+        self._clock: SteadyClock | None = None
 
     @classmethod
     def open(cls, backend: MemoryStore, audit_chain: AuditChain | None = None) -> Self:
@@ -231,6 +236,22 @@ class RecordStore:
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
+
+    def keep_time(self, clock: Clock, *, reset: bool = False) -> SteadyClock:
+        """Return a clock that never shows an earlier time than the store has seen; each write notes the time.
+
+        Args:
+            clock: the clock to read.
+            reset: whether to forget the time that the store has seen.
+        """
+        steady = SteadyClock(clock)
+        if reset:
+            with self.backend.writing() as transaction:
+                transaction.put_setting(_LATEST_TIME, str(to_micros(steady.now())))
+        with self.backend.reading() as snapshot:
+            _see_time(snapshot, steady)
+        self._clock = steady
+        return steady
 
     def embedder_name(self) -> str | None:
         """Return the name of the embedder that makes the vectors; None for a new store."""
@@ -259,6 +280,8 @@ class RecordStore:
             records = RecordTransaction(transaction)
             yield records
             records.append_events(self.chain)
+            if self._clock is not None:
+                transaction.put_setting(_LATEST_TIME, str(to_micros(_see_time(transaction, self._clock))))
         for change in records.changes.values():
             for listener in self._listeners:
                 listener(change)
@@ -387,6 +410,15 @@ def _get_head(snapshot: Snapshot) -> SealedHead:
     if head is None:
         raise AuditError("the audit log has no head: restore the store from a copy")
     return head
+
+
+def _see_time(snapshot: Snapshot, clock: SteadyClock) -> datetime:
+    """Let a clock know the latest time that the store has seen, and return the time now."""
+    latest = snapshot.setting(_LATEST_TIME)
+    if latest is not None:
+        with wrap_errors(StoreCorruptError, "reading the latest time that the memory has seen"):
+            clock.observe(from_micros(int(latest)))
+    return clock.now()
 
 
 def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:
