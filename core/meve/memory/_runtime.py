@@ -22,7 +22,7 @@ from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
+from meve.memory.records import NAME_LENGTH, MemoryRecord, StoredRecord, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -158,8 +158,13 @@ class MemoryRuntime:
     ) -> EventDraft:
         """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash."""
         all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
-        because = check_text(reason, "reason")  # other values would be stored as other texts
+        because = check_text(reason, "reason", 10 * NAME_LENGTH)  # other values would be stored as other texts
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
+
+    def plain_event(self, user: str, record_id: str, action: Action, reason: str, now: datetime) -> EventDraft:
+        """Return an event for the audit log about a record that can't be read."""
+        because = check_text(reason, "reason", 10 * NAME_LENGTH)
+        return EventDraft(at=now, user=user, record=record_id, action=action, reason=because, detail={})
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:
         """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""

@@ -36,7 +36,7 @@ from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
+from meve.memory.records import NAME_LENGTH, SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 
@@ -244,7 +244,7 @@ class GovernedMemory:
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
+        self._writer.hold(user_key(user_id), id, check_text(why, "why", NAME_LENGTH), reason)
 
     def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
         """End a hold.
@@ -421,6 +421,17 @@ class GovernedMemory:
         background = Background(self.maintain, seconds)
         self._background.append(background)
         return background
+
+    def find_damage(self) -> builtins.list[str]:
+        """Return what is wrong with the pages of the file, as SQLite tells; empty for nothing.
+
+        Reads the whole file; others may read and write meanwhile. `maintain` of all users does this, too. A change that
+        keeps the pages intact is found by `audit.verify`, with a key.
+
+        Raises:
+            StoreCorruptError: the file is too damaged to be checked.
+        """
+        return self._runtime.store.find_damage()
 
     def stats(self) -> MemoryStats:
         """Return the size of the memory."""

@@ -30,6 +30,8 @@ class Maintainer:
             failed = failed or plan.failed
         if not dry_run:
             report = replace(report, scrubbed=self.runtime.store.scrub())
+        if users is None:
+            report = replace(report, damage=self.runtime.store.find_damage())
         if failed is not None:
             raise failed
         return report

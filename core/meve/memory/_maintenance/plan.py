@@ -11,7 +11,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
-from meve.memory._expiry import find_removable, reason_of
+from meve.memory._expiry import find_removable, has_passed, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
@@ -20,7 +20,7 @@ from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of, validity
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_store import RecordTransaction, UnreadableRecord
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
@@ -43,12 +43,17 @@ class MaintenanceReport:
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
     scrubbed: bool = True
     """Whether no file holds a byte of the erased records."""
+    damage: list[str] = field(default_factory=list)
+    """What is wrong with the pages of the file, if all users were maintained; empty for nothing."""
+    unreadable: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records that are damaged; they stay until they expire or `forget_user` erases them."""
 
     def include(self, other: "MaintenanceReport") -> None:
         """Add the result of another maintenance."""
         for name in _STEPS:
             for user, ids in getattr(other, name).items():
                 getattr(self, name).setdefault(user, []).extend(ids)
+        self.unreadable.update(other.unreadable)
 
     def counts(self) -> dict[str, int]:
         """Return the number of records of each step."""
@@ -77,10 +82,12 @@ class MaintenancePlan:
         reader = transaction or runtime.store
         self.version = reader.version(user)
         """The user's version before the records were read."""
-        every = reader.all_records(user)
+        every, unreadable = reader.readable_records(user)
         for record in find_removable(every, self.now):
             self.erase(record, "expire", reason_of(record))
             self.note(self.report.expired, record.id)
+        for each in unreadable:
+            self._expire_unreadable(each)
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]
         self.archived = {s.record.id: s for s in every if s.record.archived}
         self.records = {s.record.id: s for s in every if not s.record.archived}
@@ -163,6 +170,15 @@ class MaintenancePlan:
         self._replaced.pop(record.id, None)
         self._steps.append(lambda transaction: transaction.erase(self.user, record))
         self.log(record, action, reason, **detail)
+
+    def _expire_unreadable(self, record: UnreadableRecord) -> None:
+        if not has_passed(record.expires_at, self.now) or record.hold:
+            self.note(self.report.unreadable, record.id)
+            return
+        event = self.runtime.plain_event(self.user, record.id, "expire", reason_of(record), self.now)
+        self._steps.append(lambda transaction: transaction.erase_unreadable(self.user, record.id))
+        self._steps.append(lambda transaction: transaction.log(event))
+        self.note(self.report.expired, record.id)
 
     def close(
         self,

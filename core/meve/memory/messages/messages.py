@@ -14,11 +14,12 @@ from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
 from meve.memory.items.item import canonical
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
+    NAME_LENGTH,
+    VALUE_LENGTH,
     MemoryRecord,
     StoredRecord,
     UserId,
@@ -316,7 +317,7 @@ class Messages:
                 created_at=now,
                 expires_at=expires_at,
                 session_id=session,
-                metadata=check_metadata(value, "a message"),
+                metadata=check_metadata(value, "a message", VALUE_LENGTH),
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )

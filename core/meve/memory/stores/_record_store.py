@@ -53,6 +53,15 @@ class UserChange:
     """Whether everything of the user was erased."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableRecord:
+    """What can be read of a damaged record."""
+
+    id: str
+    expires_at: datetime | None
+    hold: str
+
+
 Listener = Callable[[UserChange], None]
 Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
 _LATEST_TIME = "latest_time"
@@ -88,6 +97,15 @@ class RecordTransaction:
 
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
+
+    def readable_records(self, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
+        return readable_records(self._transaction, user)
+
+    def erase_unreadable(self, user: str, record_id: str) -> None:
+        """Remove a damaged record, and make listeners drop all data of the user."""
+        if self._transaction.remove(user, record_id):
+            self._change(user).is_forgotten = True
+            self._erased[user, record_id] = "unreadable"
 
     def with_derived(self, user: str, record_ids: Sequence[str], *, history: bool = False) -> list[StoredRecord]:
         """Return the records of these ids and all derived from them; with `history`, those that they replaced, too.
@@ -302,6 +320,10 @@ class RecordStore:
         with self.backend.reading() as snapshot:
             return all_records(snapshot, user)
 
+    def readable_records(self, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
+        with self.backend.reading() as snapshot:
+            return readable_records(snapshot, user)
+
     def version(self, user: str) -> int:
         with self.backend.reading() as snapshot:
             return snapshot.version(user)
@@ -380,6 +402,11 @@ class RecordStore:
             return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
         return self.chain.verify(follow(snapshot.entries(EventQuery())), head.seq, head.digest, head.seal, kept)
 
+    def find_damage(self) -> list[str]:
+        """Return what is wrong with the file that holds the records; empty for nothing, or for a store of your own."""
+        find: Callable[[], list[str]] | None = getattr(self.backend, "find_damage", None)
+        return [] if find is None else find()
+
     def counts(self) -> MemoryStats:
         with self.backend.reading() as snapshot:
             head = snapshot.head()
@@ -431,6 +458,21 @@ def all_records(snapshot: Snapshot, user: str) -> list[StoredRecord]:
     """Return all records of a user by id, the archived ones last."""
     records = snapshot.records(RecordQuery(user=user, archived=None))
     return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id))
+
+
+def readable_records(snapshot: Snapshot, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
+    """Return all records of a user that can be read, as `all_records` does, and what can be read of the others."""
+    try:
+        return all_records(snapshot, user), []
+    except StoreCorruptError:
+        rows = snapshot.select(RecordQuery(user=user, archived=None), "id", "expires_at", "hold")
+    records, unreadable = [], []
+    for record_id, expires_at, hold in rows:
+        try:
+            records += [stored for stored in [find(snapshot, user, record_id)] if stored is not None]
+        except StoreCorruptError:
+            unreadable.append(UnreadableRecord(id=record_id, expires_at=expires_at, hold=hold))
+    return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id)), unreadable
 
 
 def _with_detail(event: EventDraft, **detail: str) -> EventDraft:

@@ -17,7 +17,9 @@ WAIT_SECONDS = 60.0
 """The longest wait of a writer for other writers."""
 SCRUB_SECONDS = 1.0
 """The longest wait of a checkpoint for readers; writers wait with it."""
+NO_TRUST = ("PRAGMA trusted_schema = OFF",)  # a schema from elsewhere may call no functions with side effects
 SETTINGS = (
+    *NO_TRUST,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
     "PRAGMA secure_delete = ON",  # what is erased is overwritten

@@ -150,7 +150,7 @@ def readable() -> Iterator[None]:
         raise StoreCorruptError(
             "a memory's record is damaged (text that is no UTF-8): restore its file from a copy"
         ) from None  # SQLite's message holds the text
-    except (ValueError, TypeError, OverflowError, zlib.error) as cause:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error) as cause:
         raise StoreCorruptError(
             f"a memory's record is damaged ({type(cause).__name__}: {cause}): restore its file from a copy"
         ) from cause
@@ -180,5 +180,6 @@ FIELD_COLUMNS: dict[Field, tuple[str, Callable[[Any], Any] | None]] = {
     "created_at": ("created", from_micros),
     "expires_at": ("expires", moment_or_none),
     "touched_at": ("touched", moment_or_none),
+    "hold": ("hold", None),
 }
 """By field: its column, and the function that decodes the column's value."""
