@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from meve._fork_safety import ForkSafeLock
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -24,7 +26,7 @@ class AsyncRunner:
         self._threads: ThreadPoolExecutor | None = None
         self._process = 0
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._local = threading.local()
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

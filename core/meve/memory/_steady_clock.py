@@ -1,8 +1,8 @@
 """The clock of a memory: it never goes back, so that a clock set back revives no record and prolongs none."""
 
-import threading
 from datetime import datetime
 
+from meve._fork_safety import ForkSafeLock
 from meve.clock import Clock
 
 
@@ -16,7 +16,7 @@ class SteadyClock:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._latest: datetime | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self.elapsed = clock.elapsed
 
     def now(self) -> datetime:

@@ -3,11 +3,11 @@
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Callable
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.memory._contradiction.statements import parse_values
 from meve.memory._contradiction.updates import DIFFERENT, SAME, UpdateVerdict
@@ -43,7 +43,7 @@ class LlmUpdateJudge:
             raise ConfigurationError(f"complete must be a function of a prompt, got {complete!r:.80}")
         self._complete = complete
         self._verdicts: LRUCache[bytes, UpdateVerdict] = LRUCache(_CACHED)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def judge(self, older: str, newer: str) -> UpdateVerdict:
         """Return the model's verdict.

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+
+from meve._fork_safety import ForkSafeLock
 
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
@@ -37,7 +38,7 @@ _TELLING = re.compile(
 )
 _DIRECTION = re.compile(rf"^(?:on|in|since|during)\ |^last\ (?={_MONTH})|\bthe\ (?!day)|\bof\ ")
 """Words that dateparser doesn't need."""
-_LOCK = Lock()
+_LOCK = ForkSafeLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The search index of one user's memories: vectors, keywords, and the fields that policies filter by, in arrays."""
 
-import threading
 from bisect import bisect
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from meve._fork_safety import ForkSafeLock
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
@@ -106,13 +106,17 @@ class UserIndex:
 
     def __init__(self, dimension: int) -> None:
         self.version = 0
-        self.lock = threading.RLock()
+        self.lock = ForkSafeLock(self._reset_after_fork, reentrant=True)
         self._dimension = dimension
         self._reset()
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._positions)
+
+    def _reset_after_fork(self) -> None:
+        self.version = 0  # then the next use reads all records again
+        self._reset()
 
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}
@@ -342,7 +346,10 @@ class UserIndexes:
         self._dimension = dimension
         self._max_records = max_records
         self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
-        self._guard = threading.Lock()
+        self._guard = ForkSafeLock(self._reset)
+
+    def _reset(self) -> None:
+        self._indexes = OrderedDict()
 
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""
