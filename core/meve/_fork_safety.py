@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import Any, cast
 
 from meve.errors import StorageError
 
@@ -28,12 +29,12 @@ class ForkSafeLock:
 
     def __init__(self, on_fork: Callable[[], None] | None = None, *, reentrant: bool = False) -> None:
         self._reentrant = reentrant
-        is_method = on_fork is not None and hasattr(on_fork, "__self__")
-        self._on_fork = weakref.WeakMethod(on_fork) if is_method and on_fork is not None else lambda: on_fork
+        is_method = hasattr(on_fork, "__self__")
+        self._on_fork: Callable[[], Any] = weakref.WeakMethod(cast(Any, on_fork)) if is_method else lambda: on_fork
         self._inner = self._new()
         _LOCKS.add(self)
 
-    def _new(self) -> "threading.Lock | threading.RLock":  # type: ignore[valid-type]
+    def _new(self) -> Any:  # noqa: ANN401 - either kind of lock
         return threading.RLock() if self._reentrant else threading.Lock()
 
     def __enter__(self) -> None:
@@ -49,7 +50,8 @@ class ForkSafeLock:
         """Make the lock free. Return what to call if another thread held it."""
         was_held = not self._inner.acquire(blocking=False)
         self._inner = self._new()
-        return self._on_fork() if was_held else None
+        act: Callable[[], None] | None = self._on_fork() if was_held else None
+        return act
 
 
 class ForkGate:

@@ -17,7 +17,7 @@ def is_nested_deeper(value: object, levels: int, parts: float = math.inf) -> boo
     >>> is_nested_deeper({"a": [1]}, 2), is_nested_deeper({"a": [[1]]}, 2), is_nested_deeper(1, 0)
     (False, True, False)
     """
-    layer = [value]
+    layer: list[Any] = [value]
     for _ in range(levels + 1):
         layer = [each for each in layer if isinstance(each, Mapping | list | tuple)]
         if not layer:

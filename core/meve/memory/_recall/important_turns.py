@@ -24,9 +24,8 @@ AnchorTest = Callable[[str], bool]
 def cached_anchor_test(detector: EntityDetector) -> AnchorTest:
     """Return a test whether a text names something. It asks the detector once per text, and stores no text."""
 
-    @cached(
-        LRUCache(_MAX_CACHED), key=lambda text: (hash(text), len(text)), lock=ForkSafeLock()
-    )  # no text: it may be erased
+    # the key is no text: it may be erased
+    @cached(LRUCache(_MAX_CACHED), key=lambda text: (hash(text), len(text)), lock=ForkSafeLock())
     def names_something(text: str) -> bool:
         return is_anchor(detector.detect([text])[0])
 
