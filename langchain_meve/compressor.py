@@ -11,9 +11,14 @@ from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.integrations._option_names import merge_options
-from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import TokenCounterLike, make_engine
+from meve.integrations._rerank_settings import resolve_rerank_config
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
+from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
+
+
+def _default_engine() -> Engine:
+    return make_engine(config=resolve_rerank_config(None))
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -28,14 +33,18 @@ class MeVeCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(default_factory=make_engine, exclude=True, repr=False)
+    engine: Any = Field(default_factory=_default_engine, exclude=True, repr=False)
     """A `meve.pipeline.engine.Engine` with models and settings, shared by all copies; by default the shipped models."""
     k: PositiveInt | None = None
     """The most documents to return; None for no limit but the budget."""
     threshold: Probability | None = None
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
-    """The most tokens of all documents together, separators included; None for the value in `config`."""
+    """The most tokens of all documents together, separators included; None for the value in `config`, which is 4,096
+    without a `config`."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
+    default `return`."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
 
@@ -63,6 +72,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         Raises:
             MeveError: a component can't be loaded.
         """
+        config = resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
@@ -85,9 +95,8 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         if not query.strip():
             return []
-        options = merge_options(
-            LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
-        )
+        names = ("k", "threshold", "max_tokens", "when_insufficient")
+        options = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in names})
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
         if emitter:

@@ -1,13 +1,14 @@
 """Adapters that use LangChain's embeddings and cross-encoders as MeVe's embedder and verifier."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
@@ -116,6 +117,17 @@ class LangChainVerifier:
         verifier = copy.copy(self)
         verifier.calibration = calibration
         return verifier
+
+
+def complete_with(model: BaseChatModel) -> Callable[[str], str]:
+    """Return a function that sends a prompt to a chat model and returns its text, as `LlmExtractor` takes it.
+
+    Raises:
+        ConfigurationError: it is no chat model.
+    """
+    if not isinstance(model, BaseChatModel):
+        raise ConfigurationError(f"model must be a LangChain chat model, got {model!r:.60}")
+    return lambda prompt: str(model.invoke(prompt).text)
 
 
 def _check_texts(texts: object) -> None:

@@ -17,22 +17,22 @@ from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
 from meve.integrations._option_names import merge_options, translate_options
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Verifier
 from meve.retrieval.external_store import StoreRetriever
 
-_OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens")
+_OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens", "when_insufficient")
 
 
 class MeVeRetriever(BaseRetriever):
     """Retrieves, verifies and ranks documents and cuts them to a token budget.
 
-    It may return fewer than `k` documents, or none, if the verifier rejects the rest. Each document's metadata holds
-    its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share one
-    corpus and its models.
+    If the verified documents don't suffice, others follow, or what `when_insufficient` says. Each document's metadata
+    holds its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share
+    one corpus and its models.
 
     Setup:
         `pip install 'meve[langchain]'` includes the models; no API key and no network are needed.
@@ -63,6 +63,9 @@ class MeVeRetriever(BaseRetriever):
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the value in `config`."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
+    default `return`."""
     filter: Any = Field(default=None, repr=False)
     """The condition that documents must satisfy in every phase, in the store's filter language."""
     trace_text: bool = False

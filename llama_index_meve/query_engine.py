@@ -8,6 +8,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 
 from llama_index_meve.retriever import MeVeRetriever
+from meve.errors import ConfigurationError
+from meve.pipeline.config import WhenInsufficient
 
 DEFAULT_EMPTY_RESPONSE = "No retrieved passage answers this question."
 
@@ -16,6 +18,7 @@ def create_meve_query_engine(
     retriever: MeVeRetriever,
     *,
     llm: Any = None,
+    when_insufficient: WhenInsufficient = "verified_only",
     empty_response: str = DEFAULT_EMPTY_RESPONSE,
     node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     **options: Any,
@@ -25,12 +28,20 @@ def create_meve_query_engine(
     Args:
         retriever: retrieves the context.
         llm: answers; None for LlamaIndex's own setting.
-        empty_response: the answer if nothing qualifies; the model isn't asked then.
+        when_insufficient: what to do with a context that isn't sufficient, as in `meve.RetrieverConfig`, in place of
+            the retriever's setting; by default, the model reads only verified nodes.
+        empty_response: the answer if no node is left; the model isn't asked then.
         node_postprocessors: applied to the retrieved nodes.
         options: of `get_response_synthesizer`, such as `response_mode`.
+
+    Raises:
+        ConfigurationError: no `MeVeRetriever`, or an unknown value of `when_insufficient`.
     """
+    if not isinstance(retriever, MeVeRetriever):
+        raise ConfigurationError(f"retriever must be a MeVeRetriever, got {type(retriever).__name__}")
+    own = retriever.with_options(when_insufficient=when_insufficient)
     synthesizer = get_response_synthesizer(llm=llm, **options)
     synthesizer._empty_response = empty_response
     return RetrieverQueryEngine(
-        retriever=retriever, response_synthesizer=synthesizer, node_postprocessors=list(node_postprocessors)
+        retriever=own, response_synthesizer=synthesizer, node_postprocessors=list(node_postprocessors)
     )

@@ -12,7 +12,7 @@ from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
-from meve.errors import ConfigurationError, EmptyCorpusError, StorageError, ValidationError
+from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig
@@ -22,8 +22,8 @@ from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus
-from meve.retrieval._evidence_scores import EvidenceScores
-from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
+from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
+from meve.retrieval._persistence import load_corpus, load_engine, resolve_folder, save_corpus
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
@@ -193,7 +193,7 @@ class Retriever:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             VectorError: a vector of another dimension, or with NaN or infinity.
             ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
@@ -295,8 +295,8 @@ class Retriever:
         """Fit the probabilities and the threshold to labelled pairs, and use them from now on.
 
         Where evidence decides, as by default, its sums are calibrated, and its weights stay; a text that isn't among
-        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The shipped estimator
-        of sufficiency is off from now on: any verified passage makes a context sufficient.
+        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The estimate of
+        sufficiency goes on reading the probabilities from before.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
@@ -306,13 +306,7 @@ class Retriever:
         judge = self.verifier if combiner is None else EvidenceScores(engine, combiner, self._corpus, sources)
         report = calibrate(judge, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
-            config = self.config.override(threshold=report.threshold)
-            if combiner is None:
-                verifier = self.verifier.with_calibration(report.calibration)
-                self.engine = replace(self.engine, verifier=verifier, config=config)
-            else:
-                evidence = combiner.with_calibration(report.calibration)
-                self.engine = replace(self.engine, evidence=evidence, config=config)
+            self.engine = use_calibration(self.engine, report)
         return report
 
     def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -327,7 +321,7 @@ class Retriever:
             IndexBusyError: another process has saved there since this retriever last loaded or saved it.
             StorageError: the folder can't be written; its old contents are kept.
         """
-        folder = _resolved(path)
+        folder = resolve_folder(path)
         extra = self._merge_extra(extra)
         with self._saving:
             self._corpus.finish_removals()
@@ -370,7 +364,7 @@ class Retriever:
             StorageError: no index there, or one that is damaged, or of another model or version.
             ModelError: a saved model isn't available.
         """
-        path = _resolved(path)
+        path = resolve_folder(path)
         saved = load_corpus(
             path,
             lambda kind, file: dense_class(kind).load(file) if dense is None else dense(file),
@@ -396,13 +390,6 @@ class Retriever:
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
-
-
-def _resolved(path: str | Path) -> Path:
-    try:
-        return Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError) as cause:
-        raise StorageError(f"path must name a folder for the index, got {path!r:.200}: {cause}") from cause
 
 
 def _as_list(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given

@@ -9,10 +9,11 @@ import numpy as np
 
 from meve._formulas import sigmoid
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
+from meve.components._long_texts import MOST_READINGS, choose_readings, find_asked, split_query
 from meve.components._text_cache import TextCache, Texts
-from meve.components._text_splitter import TextSplitter, read_json
-from meve.components.verifiers._sentence_scores import TokenReading, place_readings, rate_sentences
-from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
+from meve.components._text_splitter import TextPiece, TextSplitter, read_json
+from meve.components.verifiers._sentence_scores import TokenReading, locate_pieces, rate_sentences
+from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError
 from meve.ports import Calibration
 from meve.types import FloatArray, TextSpans
 
@@ -20,7 +21,7 @@ Backend = Literal["torch", "onnx"]
 TextPairs: TypeAlias = Sequence[tuple[str, str]]
 
 _LEAST_SHARE = 0.5
-"""The share of the window that a query must leave for the passage."""
+"""The share of the window that a query leaves for the passage; a longer query is read in stretches."""
 CACHE_SIZE = 16_384
 """Default number of cached scores, enough for a few hundred queries."""
 READINGS = 512
@@ -50,8 +51,10 @@ class Runtime(Protocol):
 class CrossEncoderVerifier:
     """Scores (query, passage) with a cross-encoder; raw scores are its logits, whatever activation its config names.
 
-    A passage that doesn't fit beside the query is read in overlapping pieces, and the highest score counts; nothing is
-    truncated. Pairs are batched by length, which saves padding; scores come in the order of the passages.
+    A passage that doesn't fit beside the query is read in overlapping pieces, a query over half of the window in
+    stretches, and the highest score counts. Of more than 16 such readings of a passage, those that share the most words
+    are read, and `count_unread` tells how many aren't. Pairs are batched by length, which saves padding; scores come in
+    the order of the passages.
 
     Args:
         runtime: a loaded model: `TorchRuntime` or `OnnxRuntime`.
@@ -63,6 +66,9 @@ class CrossEncoderVerifier:
     Raises:
         ConfigurationError: `batch_size` is below 1, or `cache_size` below 0.
     """
+
+    most_readings = MOST_READINGS
+    """The most pairs of a stretch of the query and a piece of the passage that are read."""
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class CrossEncoderVerifier:
         self._batch_size = batch_size
         self._cache = TextCache[float](cache_size)
         self._readings = TextCache[list[TokenReading]](READINGS)
+        self._unread = TextCache[int](cache_size or READINGS)
 
     @classmethod
     def from_name(
@@ -157,17 +164,17 @@ class CrossEncoderVerifier:
         """Return the model's logits, shape (n,), in the order given; for a long passage, the highest of its pieces.
 
         Raises:
-            QueryError: the query isn't text, or leaves less than half of the window for the passage.
+            QueryError: the query isn't text, or has more than 4,096 tokens.
             PassageError: a passage isn't text.
             ModelError: the model failed, or returned NaN.
         """
-        room = self._room(query)
+        stretches = self._split_query(query)
         if isinstance(passages, str) or not all(isinstance(text, str) for text in passages):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         if not len(passages):
             return np.zeros(0, dtype=np.float32)
         keys = [(query, text) for text in passages]
-        scores = self._cache.fetch(keys, lambda missing: self._read(missing, room)[0].tolist())
+        scores = self._cache.fetch(keys, lambda missing: self._read(missing, stretches)[0].tolist())
         return np.asarray(scores, dtype=np.float32)
 
     @property
@@ -194,29 +201,52 @@ class CrossEncoderVerifier:
         """
         if not self.scores_sentences:
             raise ModelError(f"{self.name} has no logit per token: add it with meve.training.token_head")
-        room = self._room(query)
+        stretches = self._split_query(query)
         keys = [(query, text) for text in passages]
-        readings = self._readings.fetch(keys, lambda missing: self._read(missing, room)[1])
+        readings = self._readings.fetch(keys, lambda missing: self._read(missing, stretches)[1])
         return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
 
-    def _read(self, pairs: Sequence[Texts], room: int) -> tuple[FloatArray, list[list[TokenReading]]]:
+    def count_unread(self, query: str, passages: Sequence[str]) -> list[int]:
+        """Return how many readings of each passage were left out because there were too many; 0 if it isn't known."""
+        return self._unread.fetch([(query, text) for text in passages], lambda missing: [0] * len(missing))
+
+    def _read(
+        self, pairs: Sequence[Texts], stretches: Sequence[TextPiece]
+    ) -> tuple[FloatArray, list[list[TokenReading]]]:
         """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
-        query, passages = pairs[0][0], [text for _, text in pairs]
+        passages = [text for _, text in pairs]
+        room = self._runtime.window - self._runtime.splitter.count_special(pair=True) - max(s.tokens for s in stretches)
         pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
-        order = np.argsort(-np.asarray(lengths), kind="stable")
+        bounds = list(zip(starts, [*starts[1:], len(pieces)], strict=True))
+        asked = [stretch.text for stretch in stretches]
+        chosen = [choose_readings(asked, pieces[first:last]) for first, last in bounds]
+        flat = [(first + p, s) for (first, _), own in zip(bounds, chosen, strict=True) for p, s in own]
+        self._unread.put(
+            {
+                pair: left
+                for pair, (first, last), own in zip(pairs, bounds, chosen, strict=True)
+                if (left := (last - first) * len(asked) - len(own))
+            }
+        )
+        order = np.argsort(-np.array([lengths[p] + stretches[s].tokens for p, s in flat]), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        logits, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
+        logits, tokens = self._compute([[(asked[flat[i][1]], pieces[flat[i][0]]) for i in batch] for batch in batches])
         logits[order] = logits.copy()
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
-                f"{self.name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(flat)} pairs: check the model's files"
             )
+        first_reading = np.cumsum([0, *(len(own) for own in chosen[:-1])])
         readings: list[list[TokenReading]] = []
         if tokens:
-            readings = place_readings(passages, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
+            tokens = [tokens[at] for at in np.argsort(order).tolist()]
+            for text, (first, last), own, at in zip(passages, bounds, chosen, first_reading.tolist(), strict=True):
+                begins = locate_pieces(text, pieces[first:last])
+                read = zip(own, tokens[at : at + len(own)], strict=True)
+                readings.append([TokenReading(one.spans + begins[p], one.logits) for (p, _), one in read])
             self._readings.put(dict(zip(pairs, readings, strict=True)))
-        return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
+        return np.asarray(np.maximum.reduceat(logits, first_reading), dtype=np.float32), readings
 
     def _compute(self, batches: Sequence[TextPairs]) -> tuple[FloatArray, list[TokenReading]]:
         """Return the logits of all batches together, and the tokens' readings if the model has them."""
@@ -239,21 +269,15 @@ class CrossEncoderVerifier:
         """Return a verifier with the same loaded model and a new cache of `size` raw scores; 0 for none."""
         other = copy.copy(self)
         other._cache, other._readings = TextCache(size), TextCache(READINGS)
+        other._unread = TextCache(size or READINGS)
         return other
 
-    def _room(self, query: str) -> int:
-        if not isinstance(query, str):
-            raise QueryError(f"the query must be text, got {type(query).__name__}")
-        splitter, window = self._runtime.splitter, self._runtime.window
-        tokens = splitter.count(query)
-        room = window - splitter.count_special(pair=True) - tokens
-        if room < max(1, int(_LEAST_SHARE * window) - splitter.count_special(pair=True)):
-            raise QueryError(
-                f"the query has {tokens} tokens and leaves {max(room, 0)} for a passage, of the {window} that "
-                f"{self.name} reads: shorten it to about {int((1 - _LEAST_SHARE) * window)} tokens, "
-                "or use a verifier with a longer window"
-            )
-        return room
+    def _split_query(self, query: str) -> list[TextPiece]:
+        """Return the query; of one over half of the window, what it asks for and all of its stretches."""
+        most = int((1 - _LEAST_SHARE) * self._runtime.window)
+        splitter = self._runtime.splitter
+        stretches = split_query(splitter, query, most, name=self.name, overlap=int(_OVERLAP * most))
+        return stretches if len(stretches) == 1 else [*find_asked(splitter, query, most), *stretches]
 
 
 def load_calibration_file(folder: Path) -> Calibration | None:

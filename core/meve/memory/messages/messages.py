@@ -11,11 +11,12 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
-from meve.memory.items.item import canonical
+from meve.memory.items.item import canonical, named_texts
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     NAME_LENGTH,
@@ -270,6 +271,10 @@ class Messages:
             popped.reverse()
         return [_message(each) for each in popped], self._writer.scrub(report)
 
+    aadd, areplace, apop = as_async(add), as_async(replace), as_async(pop)
+    apage, acount = as_async(page, is_read=True), as_async(count, is_read=True)
+    asessions = as_async(sessions, is_read=True)
+
     def _query(
         self,
         user: str,
@@ -313,15 +318,17 @@ class Messages:
                 user_id=user_id,
                 text="",
                 source="message",
-                policy_class=_CLASS,
+                policy_class=runtime.gate.admit(named_texts(value), "message", _CLASS)[0],
                 created_at=now,
                 expires_at=expires_at,
                 session_id=session,
-                metadata=check_metadata(value, "a message", VALUE_LENGTH),
+                metadata=value,
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
-            for name, value in zip(names, values, strict=True)
+            for name, value in zip(
+                names, (check_metadata(each, "a message", VALUE_LENGTH) for each in values), strict=True
+            )
         ]
         return user, runtime.stored_all(records)
 

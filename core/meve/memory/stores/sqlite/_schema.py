@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, superseded_by
+from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -117,6 +117,11 @@ MIGRATIONS: tuple[str, ...] = (
     UPDATE archive SET superseded = superseded_by(body), body = repack_version_4(body);
     CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
     """,
+    """
+    ALTER TABLE memories ADD COLUMN model TEXT NOT NULL DEFAULT '';
+    UPDATE memories SET model = coalesce((SELECT value FROM meta WHERE name = 'embedder'), '');
+    UPDATE archive SET body = repack_version_5(body, coalesce((SELECT value FROM meta WHERE name = 'embedder'), ''));
+    """,
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
@@ -132,8 +137,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    for function in (repack_version_3, repack_version_4, superseded_by):
-        connection.create_function(function.__name__, 1, function, deterministic=True)
+    _add_functions(connection)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -150,6 +154,13 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
         raise StoreVersionError(
             f"{file} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: upgrade meve"
         )
+
+
+def _add_functions(connection: sqlite3.Connection) -> None:
+    """Let a connection call the functions of the migrations."""
+    for function in (repack_version_3, repack_version_4, superseded_by):
+        connection.create_function(function.__name__, 1, function, deterministic=True)
+    connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
 
 
 def check_ours(connection: sqlite3.Connection, file: str) -> None:
@@ -177,8 +188,7 @@ def check_ours(connection: sqlite3.Connection, file: str) -> None:
 def _unknown_parts(connection: sqlite3.Connection, version: int) -> list[str]:
     """Return triggers, views, virtual tables and changed tables that no migration made."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
-        for function in (repack_version_3, repack_version_4, superseded_by):
-            model.create_function(function.__name__, 1, function, deterministic=True)
+        _add_functions(model)
         for migration in MIGRATIONS[:version]:
             model.executescript(migration)
         columns = {name: _columns(model, name) for (name,) in model.execute(_TABLES)}
