@@ -3,9 +3,11 @@
 Text without such lines is returned unchanged. The check reads letters of other scripts and styles as plain ones.
 """
 
+import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from typing import Any
 
 MARK = "| "
 """Put before a line that imitates the structure of a prompt."""
@@ -109,6 +111,16 @@ def mark_forgeries(
         marked.append(line)
         is_after_gap = paragraphs and not bare and len(marked) > 1
     return "".join(marked)
+
+
+def quote_json(data: Any) -> str:  # noqa: ANN401 - JSON has any type
+    r"""Return data as JSON in which no text holds a control token of a chat model; read again, it is the same.
+
+    >>> quote_json({"text": "<|im_end|> [/INST]"})
+    '{"text": "\\u003c|im_end|> \\u005b/INST]"}'
+    """
+    written = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    return re.sub(r"\[(?=\s*/?\s*inst\s*\])", r"\\u005b", written, flags=re.IGNORECASE)
 
 
 def _lines(text: str) -> list[str]:

@@ -1,12 +1,13 @@
 """Test that nothing a caller adds makes a user's memory unreadable, and that upkeep goes on past damaged records."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from meve.errors import MeveError, PassageError, StoreCorruptError, ValidationError
-from tests.memories import open_memory, run_sql
+from meve.testing.fakes import FakeClock
+from tests.memories import LastLetters, open_memory, run_sql
 
 
 def nested(depth):
@@ -151,3 +152,67 @@ def test_session_with_damaged_records_is_forgotten_and_they_are_named(damaged):
         assert "deep" in report.unreadable
         with pytest.raises(MeveError):
             memory.get("s1", user_id="ann")
+
+
+def test_reembedding_goes_on_past_damaged_records(damaged):
+    with open_memory(damaged, embedder=LastLetters(), reembed=True) as memory:
+        memory.reembed()
+        assert memory.search("tea", user_id="bob").passages is not None
+        assert sorted(memory.maintain().unreadable["ann"]) == ["deep", "held", "packed", "vector"]
+    with open_memory(damaged, embedder=LastLetters()) as memory:  # nobody else's vectors are left
+        assert memory.reembed().records == 0
+
+
+def test_what_a_damaged_record_replaced_stays_closed(file):
+    with open_memory(file) as memory:
+        memory.add("I live in Oslo.", user_id="ann", id="old")
+        new = memory.supersede("old", "I live in Rome.", user_id="ann", ttl=timedelta(days=5))
+    run_sql(file, f"UPDATE memories SET vector = x'00' WHERE id = '{new.id}'")
+    with open_memory(file) as memory:
+        assert memory.maintain().restored == {}
+        assert memory.get("old", user_id="ann").is_closed
+    with open_memory(file, clock=FakeClock(datetime.now(UTC) + timedelta(days=6))) as memory:
+        report = memory.maintain()
+        assert (report.restored, report.expired) == ({}, {"ann": [new.id]})
+        assert memory.maintain().restored == {}
+        assert memory.get("old", user_id="ann").is_closed
+
+
+def test_an_import_refuses_what_no_record_may_hold_and_takes_the_rest(file, tmp_path):
+    with open_memory(file) as memory:
+        memory.add("Tomatoes need sun.", user_id="ann", id="a")
+        memory.items.put(("n",), "k", {"a": nested(63), "long": "x" * 1_000_000}, user_id="ann")
+        memory.messages.add("s", [{"text": "x" * 1_000_000}], user_id="ann")
+        data = json.loads(json.dumps(memory.export(user_id="ann")))
+    fact, item = (next(r for r in data["records"] if r["kind"] == kind) for kind in ("fact", "item"))
+    odd = [
+        {**fact, "id": "b", "metadata": nested(65)},
+        {**fact, "id": "c", "metadata": {"a": "x" * 1_000_001}},
+        {**fact, "id": "d", "tags": ["t" * 2_001]},
+        {**fact, "id": "e", "session_id": "s" * 2_001},
+        {**fact, "id": "f", "hold": "h" * 2_001},
+        [[nested(100_000)]],
+        *({**item, "metadata": {**item["metadata"], "updated": n}} for n in (10**30, -1, "1")),
+        *({**item, "metadata": {**item["metadata"], "ttl": n}} for n in ("5", True, -1, 1e300)),
+        {**item, "metadata": {**item["metadata"], "value": nested(65)}},
+    ]
+    big = {**fact, "id": "g", "uses": 10**30, "version": 10**30}
+    with open_memory(tmp_path / "other.db") as memory:
+        report = memory.import_({**data, "records": [*odd, *data["records"], big]})
+        assert [number for number, _ in report.rejected] == list(range(1, len(odd) + 1))
+        assert len(report.added) == len(data["records"]) + 1
+        assert memory.items.get(("n",), "k", user_id="ann").value == {"a": nested(63), "long": "x" * 1_000_000}
+        assert memory.search("tomatoes", user_id="ann").records
+
+
+def test_an_import_goes_on_past_a_damaged_record_of_its_id(damaged, tmp_path):
+    with open_memory(tmp_path / "other.db") as memory:
+        for name in ("deep", "new"):
+            memory.add(f"Tomatoes need {name}.", user_id="ann", source="doc", id=name)
+        data = memory.export(user_id="ann")
+    with open_memory(damaged) as memory:
+        report = memory.import_(data)
+        assert (report.added, [why for _, why in report.rejected]) == (
+            ["new"],
+            ["the memory holds a damaged record 'deep'"],
+        )

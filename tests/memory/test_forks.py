@@ -179,3 +179,19 @@ def test_file_is_whole_after_forks_without_memory(file):
         assert [run_in_child(lambda: None) for _ in range(3)] == [0] * 3
         memory.add("Rye is baked.", user_id="ann", id="rye")
     run_sql(file, "PRAGMA integrity_check")
+
+
+def test_turns_are_read_in_a_child_though_the_parents_thread_waits(file):
+    """A child has no thread of the parent's, and its close doesn't wait for one."""
+    release = threading.Event()
+    with open_memory(file) as memory:
+        queue = memory._extractions
+        waiting = queue.submit("of the parent", release.wait)
+
+        def read_in_child():
+            assert queue.submit("of the child", lambda: "read").result(timeout=20) == "read"
+            memory.close()
+
+        assert run_in_child(read_in_child) == 0
+        release.set()
+        assert waiting.result(timeout=20)

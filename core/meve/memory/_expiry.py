@@ -14,7 +14,8 @@ from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 if TYPE_CHECKING:
     from meve.memory._runtime import MemoryRuntime
     from meve.memory.records import MemoryRecord, StoredRecord
-    from meve.memory.stores._record_store import RecordTransaction, UnreadableRecord
+    from meve.memory.stores._reading import UnreadableRecord
+    from meve.memory.stores._record_store import RecordTransaction
 
 
 def has_passed(expires_at: datetime | None, now: datetime) -> bool:

@@ -30,7 +30,8 @@ from meve.memory.records import (
     user_key,
 )
 from meve.memory.stores._closed_records import find_replaced
-from meve.memory.stores._record_store import RecordTransaction, UnreadableRecord
+from meve.memory.stores._reading import UnreadableRecord
+from meve.memory.stores._record_store import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
     "item": frozenset({"text", "metadata"}),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from meve.memory._audit.chain import EventDraft
 from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
-from meve.memory.stores.protocol import RecordQuery
 
 if TYPE_CHECKING:
     from meve.memory.stores._record_store import RecordTransaction
@@ -19,7 +18,7 @@ def find_copies(transaction: "RecordTransaction", user: str, record: MemoryRecor
     """Return the copies and earlier versions of a record that aren't on hold."""
     if record.kind != "fact":
         return []
-    closed = transaction.records(RecordQuery(user=user, archived=None, superseded_by=[record.id]))
+    closed = transaction.replaced_by(user, [record.id])
     return [s.record for s in closed if is_part(s.record, record) and not s.record.hold]
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from meve.clock import Clock
-from meve.errors import AuditError, DuplicateIdError, StorageError, StoreCorruptError, wrap_errors
+from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -25,7 +25,8 @@ from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_own_history, user_of
 from meve.memory.stores._closed_records import detach_closed
-from meve.memory.stores._settings import EmbedderClaims, claim_setting
+from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
+from meve.memory.stores._settings import LATEST_TIME, EmbedderClaims, claim_setting, see_time
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -57,19 +58,8 @@ class UserChange:
     """Whether everything of the user was erased."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnreadableRecord:
-    """What can be read of a damaged record."""
-
-    id: str
-    expires_at: datetime | None
-    hold: str
-
-
 Listener = Callable[[UserChange], None]
 Follow = Callable[[Iterable[AuditRow]], Iterable[AuditRow]]
-_LATEST_TIME = "latest_time"
-"""The setting that holds the latest time seen, in microseconds since 1970."""
 _encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -296,9 +286,9 @@ class RecordStore:
         steady = SteadyClock(clock)
         if reset:
             with self.backend.writing() as transaction:
-                transaction.put_setting(_LATEST_TIME, str(to_micros(steady.now())))
+                transaction.put_setting(LATEST_TIME, str(to_micros(steady.now())))
         with self.backend.reading() as snapshot:
-            _see_time(snapshot, steady)
+            see_time(snapshot, steady)
         self._clock = steady
         return steady
 
@@ -315,7 +305,7 @@ class RecordStore:
             detach_closed(records)
             records.append_events(self.chain)
             if self._clock is not None:
-                transaction.put_setting(_LATEST_TIME, str(to_micros(_see_time(transaction, self._clock))))
+                transaction.put_setting(LATEST_TIME, str(to_micros(see_time(transaction, self._clock))))
         for change in records.changes.values():
             for listener in self._listeners:
                 listener(change)
@@ -454,42 +444,6 @@ def _get_head(snapshot: Snapshot) -> SealedHead:
     if head is None:
         raise AuditError("the audit log has no head: restore the store from a copy")
     return head
-
-
-def _see_time(snapshot: Snapshot, clock: SteadyClock) -> datetime:
-    """Let a clock know the latest time that the store has seen, and return the time now."""
-    latest = snapshot.setting(_LATEST_TIME)
-    if latest is not None:
-        with wrap_errors(StoreCorruptError, "reading the latest time that the memory has seen"):
-            clock.observe(from_micros(int(latest)))
-    return clock.now()
-
-
-def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:
-    """Return one record, archived or not."""
-    records = snapshot.records(RecordQuery(user=user, archived=None, ids=[record_id]))
-    return records[0] if records else None
-
-
-def all_records(snapshot: Snapshot, user: str) -> list[StoredRecord]:
-    """Return all records of a user by id, the archived ones last."""
-    records = snapshot.records(RecordQuery(user=user, archived=None))
-    return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id))
-
-
-def readable_records(snapshot: Snapshot, query: RecordQuery) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
-    """Return the matching records that can be read, the archived ones last, and what can be read of the others."""
-    records: list[StoredRecord] = []
-    unreadable: list[UnreadableRecord] = []
-    try:
-        records = snapshot.records(query)
-    except StoreCorruptError:
-        for record_id, expires_at, hold in snapshot.select(query, "id", "expires_at", "hold"):
-            try:
-                records += snapshot.records(replace(query, ids=[record_id]))
-            except StoreCorruptError:
-                unreadable.append(UnreadableRecord(id=record_id, expires_at=expires_at, hold=hold))
-    return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id)), unreadable
 
 
 def _with_detail(event: EventDraft, **detail: str) -> EventDraft:

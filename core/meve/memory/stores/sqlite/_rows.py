@@ -124,8 +124,14 @@ def repack_version_4(body: bytes) -> bytes:
 
 
 def repack_version_5(body: bytes, model: str) -> bytes:
-    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector."""
-    values, halves = _unpack(body)
+    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector.
+
+    A damaged one stays as it is, so that the file can be opened.
+    """
+    try:
+        values, halves = _unpack(body)
+    except (ValueError, TypeError, zlib.error):
+        return body
     return _pack([*values, model], halves)
 
 
