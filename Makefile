@@ -49,8 +49,9 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-soak: $(VENV)/.dev ## Kill writers of a memory a thousand times and check the file (half an hour)
+soak: $(VENV)/.dev ## Kill writers of a memory a thousand times, fork it 200 times, and check the file (half an hour)
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
+	MEVE_FORKS=200 $(BIN)/python -m pytest tests/memory/test_forks.py
 
 wheel: $(VENV)/.dev ## Test the built wheel outside the source tree
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt

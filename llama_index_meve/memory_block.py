@@ -24,7 +24,7 @@ from llama_index_meve._message_counter import MessageCounter
 from llama_index_meve._serialization import register_memory
 from llama_index_meve._turn_recall import QuestionRecall, extract_query, recall_for
 from meve.memory import GovernedMemory, Recall
-from meve.memory._recall.formatting import CLOSING, HEADER, OPENING
+from meve.memory._recall.formatting import HEADER
 from meve.memory._wrapper_support import MAX_PENDING_RECALLS, OnError, check_on_error, check_search, tolerate_failures
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
@@ -180,12 +180,13 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
 
     def _truncate(self, content: str, by: int) -> str | None:
         limit = self._counter.count_text(content) - by
-        wishes, _, facts = content.partition(f"{HEADER}\n{OPENING}\n")
-        lines = facts.removesuffix(f"\n{CLOSING}").splitlines()
+        wishes, _, block = content.partition(f"{HEADER}\n")
+        opening, *lines = block.split("\n")
+        closing = lines.pop() if lines else ""
         text = content
         while lines and self._counter.count_text(text) > limit:
             lines.pop()
-            text = wishes + "\n".join([HEADER, OPENING, *lines, CLOSING])
+            text = wishes + "\n".join([HEADER, opening, *lines, closing])
         text = text if lines else wishes.strip()
         return text if text and self._counter.count_text(text) <= limit else None
 

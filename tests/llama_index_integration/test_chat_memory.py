@@ -12,7 +12,7 @@ from llama_index_meve import MeVeChatStore, MeVeMemory, MeVeMemoryBlock
 from llama_index_meve._message_counter import MessageCounter
 from meve.errors import ConfigurationError, QueryError, ValidationError
 from meve.memory import GovernedMemory, Policy
-from meve.memory._recall.formatting import HEADER, OPENING
+from meve.memory._recall.formatting import HEADER
 from meve.memory.turns import TurnRules
 from meve.testing.fakes import WordCounter
 from tests.llama_index_integration.chat_helpers import (
@@ -27,6 +27,13 @@ from tests.llama_index_integration.chat_helpers import (
     tool_call,
     user,
 )
+
+BLOCK = rf"{re.escape(HEADER)}\n<memory \w+>\n\[1\] {re.escape(CAT)}"
+
+
+def contents(messages):
+    """Return the messages' contents without the numbers of recalls."""
+    return [re.sub(r"memory \w{8}>", "memory>", message.content or "") for message in messages]
 
 
 def test_empty_memory_is_truthy(chat):
@@ -105,7 +112,7 @@ def test_users_and_sessions_are_isolated(memory, chat):
 
 def test_recall_follows_the_instructions_in_the_system_message(memory, chat):
     remember_cat(memory)
-    assert chat.get(QUESTION)[0].content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")
+    assert re.match(BLOCK, chat.get(QUESTION)[0].content)
     chat.put(system("Be brief."))
     [first] = chat.get(QUESTION)
     assert first.role.value == "system"
@@ -116,7 +123,7 @@ def test_recall_can_stand_before_the_last_user_message(memory):
     remember_cat(memory)
     chat = MeVeMemory(memory, user_id="alice", session_id="s", insert_method="user")
     [only] = chat.get(QUESTION)
-    assert (only.role.value, only.content.startswith(f"{HEADER}\n{OPENING}\n[1] {CAT}")) == ("user", True)
+    assert (only.role.value, bool(re.match(BLOCK, only.content))) == ("user", True)
     messages = [system("Be brief."), user("Hello!"), model("Hi."), user(QUESTION), tool_call("look")]
     chat.put_messages(messages)
     *before, question, call = chat.get()
@@ -124,7 +131,7 @@ def test_recall_can_stand_before_the_last_user_message(memory):
     assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
     assert chat.get_all() == messages
     again = MeVeMemory.from_json(chat.to_json())
-    assert again.get() == chat.get()
+    assert contents(again.get()) == contents(chat.get())
 
 
 def test_question_is_the_input_or_the_last_user_message(memory, chat):

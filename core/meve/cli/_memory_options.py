@@ -87,7 +87,7 @@ def read_json(file: Path) -> object:
         return json.loads(file.read_bytes())
     except OSError as cause:
         raise ValidationError(f"{file} can't be read: {cause}; check the path") from cause
-    except ValueError as cause:
+    except (ValueError, RecursionError) as cause:
         raise ValidationError(f"{file} is no JSON ({cause}): give an exported file") from cause
 
 

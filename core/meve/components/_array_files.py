@@ -1,18 +1,23 @@
 """Index files: named arrays and a header of plain data, in NumPy's checksummed `.npz` format."""
 
 import json
+import math
+import zipfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
+from meve._json_limits import parse_json
 from meve.errors import IndexCorruptError, IndexMismatchError, IndexNotFoundError, StorageError, wrap_errors
 
 FORMAT = 1
 """The version of the file layout; readers refuse other versions."""
+MAX_ARRAYS, MAX_HEADER = 32, 1 << 20
+"""The most arrays of a file, and bytes of its header."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -36,16 +41,18 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
 
     Raises:
         IndexNotFoundError: the file doesn't exist.
-        IndexCorruptError: the file is truncated, altered or not an index file.
+        IndexCorruptError: the file is truncated, altered or not an index file, or an array is larger than its bytes.
         IndexMismatchError: an index of another kind, or of a later format.
     """
     with report_corruption(path):
         try:
-            with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays: Arrays = {name: archive[name] for name in archive.files}
+            with open(path, "rb") as file:
+                _check_sizes(file, path)
+                with np.load(file, allow_pickle=False) as archive:
+                    arrays: Arrays = {name: archive[name] for name in archive.files}
         except FileNotFoundError as cause:
             raise IndexNotFoundError(f"no index at {path}") from cause
-        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
+        header: dict[str, Any] = parse_json(arrays.pop("header").tobytes())
         stored_kind, stored_format = header.pop("meve"), header.pop("format")
     if stored_kind != kind:
         raise IndexMismatchError(f"{path} holds an index of kind {stored_kind!r}, expected {kind!r}")
@@ -54,6 +61,25 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
             f"{path} has format {stored_format!r}; this version of MeVe reads {FORMAT}: upgrade or rebuild"
         )
     return header, arrays
+
+
+def _check_sizes(file: BinaryIO, path: Path) -> None:
+    """Check that no array takes more memory than the file has bytes, before NumPy reserves it."""
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if len(members) > MAX_ARRAYS:
+            raise IndexCorruptError(f"{path} is damaged: it holds {len(members)} arrays, and {MAX_ARRAYS} are allowed")
+        for member in members:
+            with archive.open(member) as stream:
+                version = np.lib.format.read_magic(stream)
+                if version != (1, 0):
+                    raise IndexCorruptError(f"{path} is damaged: array {member.filename!r} has format {version}")
+                shape, _, kind = np.lib.format.read_array_header_1_0(stream)
+            size, is_stored = math.prod(shape) * kind.itemsize, member.compress_type == zipfile.ZIP_STORED
+            most = MAX_HEADER if member.filename == "header.npy" else member.file_size
+            if not is_stored or size > min(most, member.compress_size):
+                raise IndexCorruptError(f"{path} is damaged: array {member.filename!r} is larger than its bytes")
+    file.seek(0)
 
 
 def report_corruption(path: Path) -> AbstractContextManager[None]:

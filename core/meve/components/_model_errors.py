@@ -1,4 +1,4 @@
-"""Maps the errors of loading a model by name: the model is missing, or present and unusable."""
+"""Finds models on this machine, and maps the errors of loading one: it is missing, or present and unusable."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,3 +32,35 @@ def map_load_errors(name: str, choices: str) -> Iterator[None]:
         if unreachable and not Path(name).is_dir():
             raise ModelNotFoundError(f"model {name!r} not found ({what}): {choices}") from cause
         raise ModelError(f"loading the model {name!r} failed ({what}): {choices}") from cause
+
+
+def find_cached_folder(name: str, owner: str = "") -> str:
+    """Return the folder of a model on this machine: the one named, or the local copy of a hub model.
+
+    Asks no hub: with `local_files_only`, the libraries that load models still send requests of their own.
+
+    Args:
+        name: the hub name or folder.
+        owner: put before a hub name that names no owner.
+
+    Raises:
+        FileNotFoundError: it isn't on this machine.
+    """
+    if Path(name).is_dir():
+        return name
+    return str(find_cached_file(name if "/" in name else owner + name, "modules.json", "config.json").parent)
+
+
+def find_cached_file(name: str, *files: str) -> Path:
+    """Return the local copy of the first of these files that a hub model has on this machine, without asking a hub.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    for file in files:
+        path = try_to_load_from_cache(name, file)
+        if isinstance(path, str):
+            return Path(path)
+    raise FileNotFoundError(f"it isn't on this machine, and you didn't name it: to download it, name {name!r} yourself")

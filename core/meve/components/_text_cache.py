@@ -1,12 +1,12 @@
 """A cache of what models computed for texts."""
 
 import hashlib
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError
 
 V = TypeVar("V")
@@ -27,7 +27,10 @@ class TextCache(Generic[V]):
         if cache_size < 0:
             raise ConfigurationError(f"cache_size must be 0 (no cache) or positive, got {cache_size}")
         self._values: LRUCache[bytes, V] = LRUCache(cache_size)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock(self._reset)
+
+    def _reset(self) -> None:
+        self._values = LRUCache(self._values.maxsize)
 
     def __len__(self) -> int:
         return len(self._values)

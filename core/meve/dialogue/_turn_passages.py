@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from meve._quoting import mark_forgeries
 from meve.components._sentence_splitter import split_sentences
 from meve.conversation import Turn
 from meve.types import Passage
@@ -27,7 +28,8 @@ class TurnPassage(Passage):
     @property
     def prompt_text(self) -> str:
         """Speaker, time and text. Further lines are indented, so that no turn can forge another one or a heading."""
-        text = self.text if self.begins else f"… {self.text}"
+        marked = mark_forgeries(self.text)
+        text = marked if self.begins else f"… {marked}"
         text = text if self.ends else f"{text} …"
         return self.label + "\n  ".join(text.splitlines())
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
-from meve.memory._recall.formatting import format_recall, quote_texts
+from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
@@ -96,7 +96,7 @@ class MemoryTools:
         try:
             return functions[name](caller, *arguments)
         except _MODEL_ERRORS as error:
-            return f"The call failed: {error}", {}
+            return f"The call failed: {quote_line(str(error))}", {}
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
@@ -143,8 +143,12 @@ class MemoryTools:
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
         left = list(result.left_closed)
-        earlier = f" Earlier memories that it had replaced stay in the history: {', '.join(left)}." if left else ""
-        content = f"Erased: {', '.join(result.erased)}.{earlier}"
+        earlier = (
+            f" Earlier memories that it had replaced stay in the history: {quote_line(', '.join(left))}."
+            if left
+            else ""
+        )
+        content = f"Erased: {quote_line(', '.join(result.erased))}.{earlier}"
         return content, {"erased": list(result.erased), "held": dict(result.held), "left_closed": left}
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:

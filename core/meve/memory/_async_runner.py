@@ -9,6 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from meve._fork_safety import ForkSafeLock
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -28,7 +30,7 @@ class AsyncRunner:
         self._threads: ThreadPoolExecutor | None = None
         self._process = 0
         self._closed = False
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._local = threading.local()
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -14,6 +14,7 @@ from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 if TYPE_CHECKING:
     from meve.memory._runtime import MemoryRuntime
     from meve.memory.records import MemoryRecord, StoredRecord
+    from meve.memory.stores._reading import UnreadableRecord
     from meve.memory.stores._record_store import RecordTransaction
 
 
@@ -64,7 +65,7 @@ def find_removable(records: "Iterable[StoredRecord]", now: datetime) -> "Iterato
     return (stored.record for stored in records if stored.record.expired(now) and not stored.record.hold)
 
 
-def reason_of(record: "MemoryRecord") -> str:
+def reason_of(record: "MemoryRecord | UnreadableRecord") -> str:
     """Return the reason in the audit log for the removal of an expired record."""
     return f"expired at {record.expires_at}"
 

@@ -1,6 +1,7 @@
 """The methods of a memory beyond a user's daily records: holds, shared records, export, import, upkeep, embedder."""
 
 import builtins
+import threading
 from collections.abc import Callable
 from typing import Any, Unpack
 
@@ -23,6 +24,8 @@ from meve.memory._write.writer import ErasureReport, RecordWriter
 from meve.memory.items.namespace_pattern import NamespacePattern
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import (
+    NAME_LENGTH,
+    REASON_LENGTH,
     SHARED,
     MemoryRecord,
     MemoryStats,
@@ -55,7 +58,7 @@ class Operations:
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
+        self._writer.hold(user_key(user_id), id, check_text(why, "why", NAME_LENGTH), reason)
 
     def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
         """End a hold.
@@ -171,7 +174,10 @@ class Operations:
             policy_class=check_choice(policy_class, "policy_class", PolicyClass),
         )
         importer = Importer(
-            self._runtime, rules, check_text(reason, "reason"), check_flag(restore_erased, "restore_erased")
+            self._runtime,
+            rules,
+            check_text(reason, "reason", REASON_LENGTH),
+            check_flag(restore_erased, "restore_erased"),
         )
         return importer.run(data, format, dry_run=check_flag(dry_run, "dry_run"))
 
@@ -219,10 +225,13 @@ class Operations:
         """Run `maintain` in a thread, until `stop` is called or the memory is closed.
 
         Raises:
-            ConfigurationError: `seconds` isn't positive.
+            ConfigurationError: `seconds` isn't positive, or longer than a thread can wait.
         """
-        if not seconds > 0:
-            raise ConfigurationError(f"seconds must be positive, got {seconds!r}")
+        is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not is_number or not 0 < seconds <= threading.TIMEOUT_MAX:
+            raise ConfigurationError(
+                f"seconds must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {seconds!r:.40}"
+            )
         background = Background(self.maintain, seconds)
         self._background.append(background)
         return background
@@ -254,7 +263,18 @@ class Operations:
         """
         runtime = self._runtime
         chosen = runtime.embedder.current if embedder is None else resolve_embedder(embedder)
-        return Reembedder(runtime, chosen, check_text(reason, "reason"), progress).run()
+        return Reembedder(runtime, chosen, check_text(reason, "reason", REASON_LENGTH), progress).run()
+
+    def find_damage(self) -> builtins.list[str]:
+        """Return what is wrong with the pages of the file, as SQLite tells; empty for nothing.
+
+        Reads the whole file; others may read and write meanwhile. `maintain` of all users does this, too. A change that
+        keeps the pages intact is found by `audit.verify`, with a key.
+
+        Raises:
+            StoreCorruptError: the file is too damaged to be checked.
+        """
+        return self._runtime.store.find_damage()
 
     def stats(self) -> MemoryStats:
         """Return the size of the memory."""

@@ -27,7 +27,15 @@ from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
-from meve.memory.records import HalfArray, MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
+from meve.memory.records import (
+    REASON_LENGTH,
+    HalfArray,
+    MemoryRecord,
+    StoredRecord,
+    check_flag,
+    check_keywords,
+    check_text,
+)
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -70,6 +78,9 @@ class MemoryOptions(TypedDict, total=False):
     """Writes one text for related memories, or for older turns; extracts sentences by default."""
     verify_threshold: float
     """Minimum probability of the verifier for a memory to be returned, in [0, 1]; 0.5 by default."""
+    reset_clock: bool
+    """Whether to forget the latest time that the file has seen, because the machine's clock was wrongly ahead. No other
+    process may have the file open. False by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +127,7 @@ class MemoryRuntime:
             verifier=verifier,
             verify_threshold=options.get("verify_threshold", 0.5),
             tokens=tokens,
-            clock=options.get("clock") or SystemClock(),
+            clock=store.keep_time(options.get("clock") or SystemClock(), reset=options.get("reset_clock", False)),
             chain=chain,
             contradiction=contradiction,
             updates=options.get("updates") or TrainedUpdateJudge(contradiction),
@@ -190,8 +201,13 @@ class MemoryRuntime:
     ) -> EventDraft:
         """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash."""
         all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
-        because = check_text(reason, "reason")  # other values would be stored as other texts
+        because = check_text(reason, "reason", REASON_LENGTH)  # other values would be stored as other texts
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
+
+    def plain_event(self, user: str, record_id: str, action: Action, reason: str, now: datetime) -> EventDraft:
+        """Return an event for the audit log about a record that can't be read."""
+        because = check_text(reason, "reason", REASON_LENGTH)
+        return EventDraft(at=now, user=user, record=record_id, action=action, reason=because, detail={})
 
     def content_hash(self, name: str, text: str) -> dict[str, str]:
         """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""

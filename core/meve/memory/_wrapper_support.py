@@ -3,11 +3,11 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from threading import Lock
 from typing import Any, Literal, TypeAlias, get_args
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
 from meve.memory._recall.query import SearchOptions, make_query
 from meve.memory._recall.searcher import Recall
@@ -30,7 +30,7 @@ class PendingRecalls:
 
     def __init__(self) -> None:
         self._recalls: LRUCache[tuple[Any, ...], Recall] = LRUCache(MAX_PENDING_RECALLS)
-        self._lock = Lock()
+        self._lock = ForkSafeLock()
 
     def get(self, key: tuple[Any, ...]) -> Recall | None:
         """Return the recall of a turn."""

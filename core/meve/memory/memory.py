@@ -281,10 +281,10 @@ class GovernedMemory(Operations):
         Raises:
             UnknownIdError: the user has no record of that id, or it has expired.
         """
-        user, now, id = user_key(user_id), self.clock.now(), check_id(id)
+        user, id = user_key(user_id), check_id(id)
         for key in (user, SHARED):
             stored = self._runtime.store.find(key, id)
-            if stored is not None and not stored.record.expired(now):
+            if stored is not None and not stored.record.expired(self.clock.now()):
                 return stored.record
         raise unknown(id)
 
@@ -315,12 +315,13 @@ class GovernedMemory(Operations):
         Raises:
             ValidationError: an argument is invalid.
         """
-        user, now = user_key(user_id), self.clock.now()
+        user = user_key(user_id)
         session = None if session_id is None else check_text(session_id, "session_id")
         scopes = check_scopes({"agent_id": agent_id, "run_id": run_id}).items()
         any_of = None if tags is None else set(check_tags(tags))
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
+        now = self.clock.now()
         shown = [
             r
             for r in records

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from meve._json_limits import NESTING, is_nested_deeper
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, RecordSource
@@ -30,6 +31,13 @@ SCOPES = ("agent_id", "run_id")
 """Scopes of records besides the user, kept in metadata: options of `add`, and filters of `search`."""
 
 ID_LENGTH = 512
+NAME_LENGTH = 2_000
+"""The most characters of a session's, a user's and a tag's name."""
+REASON_LENGTH = 20_000
+"""The most characters of a reason for the audit log."""
+MAX_TAGS = 256
+METADATA_LENGTH, VALUE_LENGTH = 1_000_000, 16_000_000
+"""The most characters of metadata, and of the value of an item or a message, as JSON."""
 _MAX_INT = 10**1_000
 
 
@@ -201,7 +209,7 @@ def user_key(user_id: object) -> str:
         return "i:" + int.__repr__(user_id)  # of subclasses, too, whatever their own text is
     if not user_id.strip():
         raise ValidationError(f"user_id must not be blank, got {user_id!r:.40}")
-    return "s:" + str.__str__(check_text(user_id, "user_id"))
+    return "s:" + str.__str__(check_text(user_id, "user_id", NAME_LENGTH))
 
 
 def user_of(key: str) -> UserId | None:
@@ -241,7 +249,8 @@ def check_text(value: object, name: str, most: int | None = None) -> str:
         raise PassageError(f"{name} must be valid UTF-8, got {value!r:.80}: remove lone surrogates") from cause
     if most is not None and len(value) > most:
         raise PassageError(
-            f"{name} must have at most {most:,} characters, got {len(value):,}: split it, or raise limits.text"
+            f"{name} must have at most {most:,} characters, got {len(value):,}: "
+            + ("split it, or raise limits.text" if name == "text" else "shorten it")
         )
     return value
 
@@ -277,22 +286,39 @@ def check_tags(tags: object) -> tuple[str, ...]:
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
         raise ValidationError(f"tags must be a list of texts, got {tags!r:.80}")
-    return tuple(sorted({check_text(tag, "a tag").strip().casefold() for tag in tags}))
+    checked = tuple(sorted({check_text(tag, "a tag", NAME_LENGTH).strip().casefold() for tag in tags}))
+    if len(checked) > MAX_TAGS:
+        raise ValidationError(f"tags must be at most {MAX_TAGS}, got {len(checked):,}: give fewer")
+    return checked
 
 
-def check_metadata(metadata: object, name: str = "metadata") -> dict[str, Any]:
+def check_metadata(metadata: object, name: str = "metadata", most: int = METADATA_LENGTH) -> dict[str, Any]:
     """Return metadata as it comes back from JSON.
 
     Raises:
-        PassageError: it is no mapping from strings to values that JSON can hold.
+        PassageError: it is no mapping from strings to values that JSON can hold, is nested too deep, has more than
+            `most` characters as JSON, or has names that JSON makes equal, such as 1 and "1".
     """
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
         raise PassageError(f"{name} must be a mapping from strings to JSON values, got {metadata!r:.80}")
+    if is_nested_deeper(metadata, NESTING, most):
+        raise PassageError(f"{name} must be nested at most {NESTING} deep and hold at most {most:,} values, got more")
     try:
-        stored: dict[str, Any] = json.loads(json.dumps(dict(metadata), allow_nan=False))
+        text = json.dumps(dict(metadata), allow_nan=False)
+        stored: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as cause:
         raise PassageError(f"{name} must hold only JSON values, got {metadata!r:.120}: {cause}") from cause
+    if len(text) > most:
+        raise PassageError(f"{name} must have at most {most:,} characters as JSON, got {len(text):,}: shorten it")
+    if _count_names(metadata) != _count_names(stored):
+        raise PassageError(f"{name} must not hold names that JSON makes equal, such as 1 and '1': rename one of them")
     return stored
+
+
+def _count_names(value: object) -> int:
+    if isinstance(value, Mapping):
+        return len(value) + sum(map(_count_names, value.values()))
+    return sum(map(_count_names, value)) if isinstance(value, list | tuple) else 0
 
 
 def check_scopes(options: Mapping[str, Any]) -> dict[str, str]:

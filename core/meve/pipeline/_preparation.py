@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve._vectors import validate_vectors
 from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.tokenizers import resolve_tokens
@@ -113,7 +113,7 @@ class TokenCounters:
     def __init__(self, own: TokenCounter) -> None:
         self._own = own
         self._others: dict[str, TokenCounter] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def get(self, name: str | None) -> TokenCounter:
         """Return the tokenizer of that name; the engine's own for None.

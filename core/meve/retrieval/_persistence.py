@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from meve._formulas import cosines
+from meve._json_limits import parse_json
 from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.probability_maps import calibration_from_dict
@@ -130,6 +131,8 @@ def _read(
     corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
     corpus.next_row = max(corpus.next_row, int(about["next_row"]))
     corpus.next_id = max(corpus.next_row, int(about["next_id"]))
+    for part in ("embedder", "verifier", "tokens"):
+        _check_name(about[part]["name"], part)
     return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
@@ -140,8 +143,14 @@ def _read(
         tokens=about["tokens"]["name"],
         generation=about["generation"],
         evidence=EvidenceModel.from_dict(about["evidence"]) if about.get("evidence") else None,
-        extra=json.loads((folder / EXTRA).read_text(encoding="utf-8")),
+        extra=parse_json((folder / EXTRA).read_bytes()),
     )
+
+
+def _check_name(name: object, part: str) -> None:
+    """Check that a name in a manifest is one, and no address of another machine."""
+    if not isinstance(name, str) or name.startswith(("\\\\", "//")) or "://" in name:
+        raise IndexCorruptError(f"the {part} of an index must be a model's name or folder, got {name!r:.80}")
 
 
 def load_engine(
@@ -155,24 +164,28 @@ def load_engine(
 ) -> Engine:
     """Build the engine that an index was saved with, except for the given components.
 
+    Models that only the index names are never downloaded: they ship with MeVe, or are on this machine.
+
     Raises:
         IndexMismatchError: an embedder that makes other vectors, or a tokenizer of another name.
         ModelError: a model or a tokenizer that isn't available.
     """
-    own_embedder = resolve_embedder(saved.embedder if embedder is None else embedder)
+    own_embedder = resolve_embedder(saved.embedder if embedder is None else embedder, local_files_only=embedder is None)
     check_embedder(path, saved, own_embedder)
-    judge = resolve_verifier(saved.verifier if verifier is None else verifier, own_embedder)
+    judge = resolve_verifier(
+        saved.verifier if verifier is None else verifier, own_embedder, local_files_only=verifier is None
+    )
     if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
         was, now = (calibration.to_dict().get("fitted_on") for calibration in (saved.calibration, judge.calibration))
         if not was or was != now:  # the model's own calibration may be newer than the index
             judge = judge.with_calibration(saved.calibration)
-    counter = resolve_tokens(saved.tokens if tokens is None else tokens)
+    counter = resolve_tokens(saved.tokens if tokens is None else tokens, local_files_only=tokens is None)
     if counter.name != saved.tokens:
         raise IndexMismatchError(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    settings = validate_config(config or saved.config)
+    settings = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
     return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=settings, evidence=saved.evidence)
 
 
@@ -217,7 +230,7 @@ def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
 def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
     with file.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
-            data = json.loads(line)
+            data = parse_json(line)
             passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
             yield data["row"], StoredPassage(passage=passage, tokens=data["tokens"])
 

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 
+from meve._json_limits import parse_json
 from meve.errors import (
     IndexBusyError,
     IndexCorruptError,
@@ -32,6 +33,8 @@ from meve.errors import (
 
 FORMAT = 1
 MANIFEST = "meve.json"
+MAX_MANIFEST, MAX_FILES = 16 << 20, 64
+"""The most bytes of a manifest (a calibration may hold thousands of points), and files in it."""
 
 GENERATION = re.compile(r"g-[0-9a-f]{16}")
 
@@ -88,7 +91,11 @@ def write_snapshot(
 
 def _check_shape(manifest: Mapping[str, Any]) -> None:
     files = manifest["files"]
-    if not GENERATION.fullmatch(manifest["generation"]) or not isinstance(files, dict) or not files:
+    if (
+        not GENERATION.fullmatch(manifest["generation"])
+        or not isinstance(files, dict)
+        or not 0 < len(files) <= MAX_FILES
+    ):
         raise ValueError("no valid generation of files")
     for name, facts in files.items():
         if Path(name).name != name or not (isinstance(facts["bytes"], int) and isinstance(facts["sha256"], str)):
@@ -125,7 +132,11 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     """
     path = Path(folder) / MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(MAX_MANIFEST + 1)
+        if len(text) > MAX_MANIFEST:
+            raise ValueError(f"it has more than {MAX_MANIFEST:,} bytes")
+        manifest = parse_json(text)
         version = manifest["format"]
         if version == FORMAT:
             _check_shape(manifest)

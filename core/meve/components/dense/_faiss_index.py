@@ -14,6 +14,7 @@ import numpy.typing as npt
 from meve._vectors import validate_vectors
 from meve.components._array_files import read_arrays, report_corruption, write_arrays
 from meve.components._row_map import RowMap, as_row_array, select_top
+from meve.components.dense._faiss_format import check_faiss_bytes
 from meve.errors import IndexCorruptError, VectorError
 from meve.types import FloatArray, RowArray
 
@@ -29,6 +30,8 @@ EXACT_SHARE = 0.05
 """A filter that leaves at most this share is searched exactly; a graph or a list would skip too many vectors."""
 DEAD_SHARE = 0.25
 """The index is rebuilt once removed vectors (tombstones) exceed this share of all positions."""
+MAX_OPTION = 1 << 20
+"""The largest dimension and option that a saved index may have."""
 _CHUNK = 1 << 15
 
 
@@ -136,13 +139,22 @@ class FaissIndex(ABC):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read what `save` wrote."""
+        """Read what `save` wrote; other types of FAISS index are refused before FAISS reads them.
+
+        Raises:
+            StorageError: as `read_arrays`, and if the file holds anything else than an index of this kind.
+        """
         header, arrays = read_arrays(path, cls.kind)
         with report_corruption(path):
-            index_object = cls(header["dimension"], **header["options"])
+            dimension, options = header["dimension"], header["options"]
+            for name, value in (("dimension", dimension), *options.items()):
+                if value is not None and not (type(value) is int and 0 < value <= MAX_OPTION):
+                    raise IndexCorruptError(f"{path} is damaged: {name} must be 1 to {MAX_OPTION:,}, got {value!r:.40}")
+            check_faiss_bytes(arrays["index"], cls.kind, dimension)
+            index_object = cls(dimension, **options)
             index = faiss.deserialize_index(arrays["index"])
             index_object._state = _IndexState(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
-            if index.d != index_object.dimension or not index_object._state.is_usable:
+            if len(arrays["alive"]) != len(arrays["rows"]) or not index_object._state.is_usable:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and row keys don't match")
         return index_object
 

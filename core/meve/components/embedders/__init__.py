@@ -16,7 +16,9 @@ SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
 
-def resolve_embedder(embedder: Embedder | str | None = None, *, default: str = ACCURATE) -> Embedder:
+def resolve_embedder(
+    embedder: Embedder | str | None = None, *, default: str = ACCURATE, local_files_only: bool = False
+) -> Embedder:
     """Return the embedder for a setting.
 
     Args:
@@ -26,6 +28,7 @@ def resolve_embedder(embedder: Embedder | str | None = None, *, default: str = A
             for that sentence-transformers model; or your own embedder object; None for the default. An embedder's
             `name` resolves to the same embedder.
         default: the name for None.
+        local_files_only: whether to never contact a hub.
 
     Raises:
         ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
@@ -58,7 +61,7 @@ def resolve_embedder(embedder: Embedder | str | None = None, *, default: str = A
         return StaticEmbedder.from_folder(embedder)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
-    return SentenceTransformerEmbedder.from_name(embedder)
+    return SentenceTransformerEmbedder.from_name(embedder, local_files_only=local_files_only)
 
 
 def embedder_needs(name: str | None) -> Needs:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from meve._fork_safety import GATE
 from meve._formulas import normalize
 from meve.components._long_texts import find_asked, join_query, split_query
 from meve.components._onnx_session import CorePool, cuda_number, open_session
@@ -140,7 +141,8 @@ class OnnxEmbedder:
             "attention_mask": np.ones((1, len(encoding.ids)), dtype=np.int64),
             "token_type_ids": np.zeros((1, len(encoding.ids)), dtype=np.int64),
         }
-        tokens = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
+        with GATE.passing():
+            tokens = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
         if not np.isfinite(tokens).all():
             raise ModelError(f"{self.name} returned NaN or infinity: check the model's files")
         return normalize(tokens[0].mean(axis=0))

@@ -10,7 +10,7 @@ import numpy as np
 from meve._extras import require_imports
 from meve._formulas import normalize
 from meve.components._long_texts import find_asked, join_query, split_query
-from meve.components._model_errors import map_load_errors
+from meve.components._model_errors import find_cached_folder, map_load_errors
 from meve.components._text_splitter import TextSplitter
 from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
@@ -111,7 +111,8 @@ class SentenceTransformerEmbedder:
             from sentence_transformers import SentenceTransformer
         check_torch_device(device)
         with map_load_errors(name_or_path, CHOICES):
-            model = SentenceTransformer(name_or_path, device=device, local_files_only=local_files_only)
+            place = find_cached_folder(name_or_path, "sentence-transformers/") if local_files_only else name_or_path
+            model = SentenceTransformer(place, device=device, local_files_only=local_files_only)
         return cls(
             model, name=name_or_path, query_prompt=query_prompt, passage_prompt=passage_prompt, batch_size=batch_size
         )

@@ -3,7 +3,6 @@
 Source: Tulkens and van Dongen, Model2Vec: Fast State-of-the-Art Static Embeddings (2024).
 """
 
-import threading
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from meve._fork_safety import GATE, ForkSafeLock
 from meve._formulas import normalize
 from meve.components._text_splitter import read_json
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
@@ -53,7 +53,7 @@ class StaticEmbedder:
         self._model = model
         self.name = name
         self.dimension = int(model.dim)
-        self._lock = threading.Lock()  # encoding changes the shared tokenizer's limits
+        self._lock = ForkSafeLock()  # encoding changes the shared tokenizer's limits
 
     @classmethod
     def from_folder(cls, folder: str | Path, *, name: str | None = None) -> Self:
@@ -102,7 +102,7 @@ class StaticEmbedder:
         return self._encode(list(texts))
 
     def _encode(self, texts: list[str]) -> FloatArray:
-        with self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self.name!r}"):
+        with GATE.passing(), self._lock, wrap_errors(ModelError, f"embedding {len(texts)} texts with {self.name!r}"):
             vectors = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
         return normalize(np.asarray(vectors, dtype=np.float32))

@@ -1,9 +1,9 @@
 """Finds dates in many languages with dateparser: https://dateparser.readthedocs.io (BSD licence, extra `dates`)."""
 
-import threading
 from collections.abc import Sequence
 
 from meve._extras import require_imports
+from meve._fork_safety import ForkSafeLock
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
 from meve.errors import ModelError, wrap_errors
 from meve.types import Entity
@@ -30,7 +30,7 @@ class DateEntities:
             from dateparser.search import search_dates
         self._search = search_dates
         self._languages = None if languages is None else list(languages)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the dates of each text, in the order given; a month alone is none, since `may` is a word too.

@@ -4,9 +4,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
-from threading import Lock
 from typing import Any, TypeAlias
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError, IndexMismatchError
 
 Analyzer: TypeAlias = Callable[[str], Sequence[str]]
@@ -72,7 +72,7 @@ def whitespace(text: str) -> list[str]:
     return text.lower().split()
 
 
-_STEMMER_LOCK = Lock()
+_STEMMER_LOCK = ForkSafeLock()
 
 
 def stemmed_words(text: str) -> list[str]:

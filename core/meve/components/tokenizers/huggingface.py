@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from meve.components._model_errors import find_cached_file
 from meve.errors import TokenizerUnavailableError
 
 if TYPE_CHECKING:
@@ -58,8 +59,12 @@ class HuggingFaceTokens:
             ) from cause
 
     @classmethod
-    def from_pretrained(cls, name: str) -> Self:
+    def from_pretrained(cls, name: str, *, local_files_only: bool = False) -> Self:
         """Load the tokenizer of a Hugging Face model from the local cache, or else from the hub.
+
+        Args:
+            name: the model's name.
+            local_files_only: whether to never contact a hub.
 
         Raises:
             TokenizerUnavailableError: no such model, or it has no tokenizer.json.
@@ -67,6 +72,8 @@ class HuggingFaceTokens:
         from tokenizers import Tokenizer
 
         try:
+            if local_files_only:
+                return cls(Tokenizer.from_file(str(find_cached_file(name, "tokenizer.json"))), name)
             return cls(Tokenizer.from_pretrained(name), name)
         except Exception as cause:  # tokenizers raises Exception itself
             raise TokenizerUnavailableError(

@@ -12,7 +12,9 @@ SHIPPED_VERIFIER = "meve-verifier-1"
 """The name of the verifier that ships."""
 
 
-def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Verifier:
+def resolve_verifier(
+    verifier: Verifier | str | None, embedder: Embedder, *, local_files_only: bool = False
+) -> Verifier:
     """Return the verifier for a setting.
 
     Args:
@@ -20,6 +22,7 @@ def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Ver
             name or folder for that cross-encoder, on ONNX if the folder holds no torch weights; or your own verifier
             object. A verifier's `name` resolves to the same verifier.
         embedder: the embedder whose vectors `cosine` compares.
+        local_files_only: whether to never contact a hub.
 
     Raises:
         ConfigurationError: no calibration ships for that embedder's cosine, the object lacks a verifier's attributes,
@@ -34,7 +37,7 @@ def resolve_verifier(verifier: Verifier | str | None, embedder: Embedder) -> Ver
         from meve.components.verifiers.cosine import CosineVerifier
 
         return CosineVerifier.for_minilm(embedder)
-    return _load_cross_encoder(verifier)
+    return _load_cross_encoder(verifier, local_files_only=local_files_only)
 
 
 def load_verifier(verifier: str | None = None, *, device: str | None = None) -> Verifier:
@@ -62,12 +65,12 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
     return resolve_verifier("cosine", resolve_embedder("minilm"))
 
 
-def _load_cross_encoder(name: str | None, device: str | None = None) -> Verifier:
+def _load_cross_encoder(name: str | None, device: str | None = None, *, local_files_only: bool = False) -> Verifier:
     if name not in (None, SHIPPED_VERIFIER):
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 
         backend: Literal["onnx", "torch"] = "onnx" if _only_onnx(Path(name)) else "torch"
-        return CrossEncoderVerifier.from_name(name, backend=backend, device=device)
+        return CrossEncoderVerifier.from_name(name, backend=backend, device=device, local_files_only=local_files_only)
     from meve.components.verifiers._shipped import load_shipped_verifier, load_shipped_verifier_in_torch
 
     return load_shipped_verifier() if device in (None, "cpu") else load_shipped_verifier_in_torch(device)

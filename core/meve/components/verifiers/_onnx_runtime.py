@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from meve._fork_safety import GATE
 from meve.components._model_errors import map_load_errors
 from meve.components._onnx_session import CorePool, cuda_number, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
@@ -146,7 +147,9 @@ class OnnxRuntime:
     def _run(self, encodings: Sequence["Encoding"]) -> tuple[FloatArray, FloatArray]:
         """Return the pairs' logits, shape (n,), and the graph's last output."""
         with wrap_errors(ModelError, f"scoring {len(encodings)} pairs with {self._name}"):
-            outputs = self._session.run(None, self._build_arrays(encodings))
+            arrays = self._build_arrays(encodings)
+            with GATE.passing():
+                outputs = self._session.run(None, arrays)
         scores = np.asarray(outputs[0], dtype=np.float32)
         if scores.size != len(encodings):
             raise ModelError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from meve._extras import require_imports
-from meve.components._model_errors import map_load_errors
+from meve.components._model_errors import find_cached_folder, map_load_errors
 from meve.components._text_splitter import TextSplitter, find_window
 from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
@@ -76,9 +76,10 @@ class TorchRuntime:
         if folder.is_dir() and not any((folder / file).is_file() for file in _TOKENIZER_FILES):
             raise ModelNotFoundError(f"{folder} holds no tokenizer: put the model's tokenizer.json there")
         with map_load_errors(name, CHOICES):
-            config = AutoConfig.from_pretrained(name, local_files_only=local_files_only)
+            place = find_cached_folder(name) if local_files_only else name
+            config = AutoConfig.from_pretrained(place, local_files_only=local_files_only)
             check_classifier(config.to_dict() | {"num_labels": config.num_labels}, name)
-            model = CrossEncoder(name, device=device, local_files_only=local_files_only)
+            model = CrossEncoder(place, device=device, local_files_only=local_files_only)
         return cls(model, name=name, max_length=max_length)
 
     def logits(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[FloatArray]:

@@ -78,8 +78,9 @@ def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
 
 def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str, Any]:
     """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
+    every = runtime.store.all_records(user)
     now = runtime.clock.now()
-    every = [stored for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
+    every = [stored for stored in every if not stored.record.expired(now)]
     records = [stored.record for stored in every]
     places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {

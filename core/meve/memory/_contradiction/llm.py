@@ -3,11 +3,12 @@
 import hashlib
 import json
 import re
-import threading
 from collections.abc import Callable
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
+from meve._quoting import quote_json
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.memory._contradiction.statements import parse_values
 from meve.memory._contradiction.updates import DIFFERENT, SAME, UpdateVerdict
@@ -43,7 +44,7 @@ class LlmUpdateJudge:
             raise ConfigurationError(f"complete must be a function of a prompt, got {complete!r:.80}")
         self._complete = complete
         self._verdicts: LRUCache[bytes, UpdateVerdict] = LRUCache(_CACHED)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def judge(self, older: str, newer: str) -> UpdateVerdict:
         """Return the model's verdict.
@@ -56,7 +57,7 @@ class LlmUpdateJudge:
             known = self._verdicts.get(key)
         if known is not None:
             return known
-        prompt = _PROMPT.format(older=json.dumps(older), newer=json.dumps(newer))
+        prompt = _PROMPT.format(older=quote_json(older), newer=quote_json(newer))
         with wrap_errors(ModelError, "asking the language model about two memories"):
             verdict = _check_answer(self._complete(prompt), older, newer)
         with self._lock:

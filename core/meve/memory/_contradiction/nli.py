@@ -1,10 +1,10 @@
 """Detects contradictions by a model of natural language inference. Needs the extra `models`."""
 
-import threading
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve.components._model_errors import map_load_errors
 from meve.errors import ConfigurationError, ModelError, missing_extra, wrap_errors
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction, have_same_subject
@@ -44,7 +44,7 @@ class NliContradiction:
                 f"the model's labels are {known}, and none is {_LABEL!r}: use a model of natural language inference"
             )
         self._model = model
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._column = matching[0]
         self._threshold = threshold
         self._rules = rules or RuleContradiction()

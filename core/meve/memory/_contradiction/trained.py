@@ -3,11 +3,11 @@
 import hashlib
 import json
 import re
-import threading
 from difflib import SequenceMatcher
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.lexicon import HEALTH
@@ -55,7 +55,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         super().__init__(contradiction)
         self._alone, self._agreed = alone, agreed
         self._known: LRUCache[bytes, float] = LRUCache(_CACHED)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def compare_statements(self, older: Statement, newer: Statement, *, are_similar: bool = True) -> UpdateVerdict:
         """Return the relation of parsed statements; only statements with a similar embedding are read by the model.

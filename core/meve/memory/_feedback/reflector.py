@@ -1,12 +1,12 @@
 """Adjusts reflection scores after an answer and flags contradicted memories, in one transaction."""
 
-import threading
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action
 from meve.memory._feedback.usage_judge import UsageVerdict, adjust_score
@@ -45,7 +45,7 @@ class Reflector:
     def __init__(self, runtime: MemoryRuntime, load: Load) -> None:
         self._runtime = runtime
         self._load = load
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._deferred: deque[tuple[Recall, str]] = deque()
 
     def reflect(self, recall: Recall, answer: str) -> ReflectionResult:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from meve.errors import MeveError, PolicyError, ValidationError
+from meve.errors import MeveError, PolicyError, StoreCorruptError, ValidationError
 from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
@@ -76,7 +76,7 @@ class Importer:
                     raise ValidationError(f"it must be an object, got {row!r:.60}")
                 named = row if report.format != "meve" or "user_id" in row else {**row, "user_id": owner}
                 yield number, READERS[report.format](named, self.rules), row
-            except (MeveError, TypeError, ValueError, KeyError, OverflowError) as error:
+            except (MeveError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
                 report.rejected.append((number, str(error) or repr(error)))
 
     def _choose(
@@ -87,7 +87,11 @@ class Importer:
         for number, record in rows:
             assert record.user_id is not None
             key = (user_key(record.user_id), record.id)
-            stored = self.runtime.store.find(*key)
+            try:
+                stored = self.runtime.store.find(*key)
+            except StoreCorruptError:
+                report.rejected.append((number, f"the memory holds a damaged record {record.id!r:.80}"))
+                continue
             if record.expired(self.rules.now) and not record.hold:
                 report.expired.append(record.id)
             elif key in seen:

@@ -7,11 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 from meve.errors import ValidationError
 from meve.memory._expiry import expiry_of
-from meve.memory._timestamps import check_moment, check_past
+from meve.memory._timestamps import check_moment, check_past, from_micros
 from meve.memory.items.item import Put, check_namespace, item_id, metadata_of, searchable, value_text
 from meve.memory.items.namespace_pattern import NamespacePattern
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import (
+    NAME_LENGTH,
+    VALUE_LENGTH,
     MemoryRecord,
     RecordKind,
     UserId,
@@ -33,6 +35,8 @@ _PARTS = ("records", "history", "archived")
 """The lists of an export, in which the rows are numbered in this order."""
 _MEM0_SCOPES = ("agent_id", "run_id", "app_id", "actor_id", "role", "attributed_to")
 """Fields of mem0 that become metadata."""
+_MOST = 2**62
+"""The largest count; a store's columns hold no larger ones."""
 _NAMES = frozenset(f.name for f in fields(MemoryRecord))
 
 
@@ -109,7 +113,7 @@ def record_of_export(row: Row, rules: RowRules) -> MemoryRecord:
     if kind_of(source) != kind:
         raise ValidationError(f"kind must be {kind_of(source)!r} for source {source!r}, got {kind!r}")
     policy_class: PolicyClass = check_choice(row.get("policy_class"), "policy_class", PolicyClass)
-    checks = _checks(rules.now)
+    checks = _checks(rules, kind)
     values = {name: checks[name](row[name]) for name in checks.keys() & row.keys() if row[name] is not None}
     text, limit = row.get("text"), rules.policy.limits.text
     if kind == "fact" or kind == "summary":
@@ -124,7 +128,10 @@ def record_of_export(row: Row, rules: RowRules) -> MemoryRecord:
         user_id=rules.owner(row.get("user_id")), id=check_id(row.get("id")), kind=kind, text=str(text), source=source,
         policy_class=policy_class, **{"expires_at": None, **values},
     )  # fmt: skip
-    _check_kind(record)
+    if kind == "message" and record.session_id is None:
+        raise ValidationError("session_id is missing: a message belongs to a session")
+    if kind == "item" and record.id != item_id(record.metadata.get("namespace"), record.metadata.get("key")):  # type: ignore[arg-type]
+        raise ValidationError(f"id must be that of its namespace and key, got {record.id!r:.80}")
     return record
 
 
@@ -191,8 +198,9 @@ READERS: Mapping[ImportFormat, Callable[[Row, RowRules], MemoryRecord]] = {
 }
 
 
-def _checks(now: datetime) -> dict[str, Callable[[Any], Any]]:
+def _checks(rules: RowRules, kind: RecordKind) -> dict[str, Callable[[Any], Any]]:
     """Return, by the name of a field of an exported record, the function that checks and converts its value."""
+    now = rules.now
 
     def moment(name: str, *, past: bool = True) -> Callable[[Any], datetime]:
         return lambda value: check_past(_parse(value, name), name, now) if past else _parse(value, name)
@@ -203,23 +211,31 @@ def _checks(now: datetime) -> dict[str, Callable[[Any], Any]]:
         return float(value)
 
     def note(name: str) -> Callable[[Any], str]:
-        return lambda value: "" if value == "" else check_text(value, name)
+        return lambda value: "" if value == "" else check_text(value, name, NAME_LENGTH)
+
+    def number(name: str) -> Callable[[Any], int]:
+        return lambda value: min(check_count(value, name), _MOST)
+
+    def metadata(value: object) -> dict[str, Any]:
+        if kind == "item":
+            return _item_metadata(value, rules)
+        return check_metadata(value, "a message", VALUE_LENGTH) if kind == "message" else check_metadata(value)
 
     checks: dict[str, Callable[[Any], Any]] = {
         "created_at": moment("created_at"),
         "expires_at": moment("expires_at", past=False),
-        "session_id": lambda value: check_text(value, "session_id"),
+        "session_id": lambda value: check_text(value, "session_id", NAME_LENGTH),
         "tags": check_tags,
-        "metadata": check_metadata,
+        "metadata": metadata,
         "reflection": score,
-        "uses": lambda value: check_count(value, "uses"),
+        "uses": number("uses"),
         "superseded_by": check_id,
         "flagged": note("flagged"),
         "hold": note("hold"),
         "pinned": lambda value: check_flag(value, "pinned"),
         "derived_from": lambda value: tuple(sorted({check_id(each) for each in value})),
         "archived": lambda value: check_flag(value, "archived"),
-        "version": lambda value: max(1, check_count(value, "version")),
+        "version": lambda value: max(1, number("version")(value)),
         **{name: moment(name) for name in ("touched_at", "used_at", "valid_from", "restored_at")},
         "valid_to": moment("valid_to", past=False),
     }
@@ -227,20 +243,17 @@ def _checks(now: datetime) -> dict[str, Callable[[Any], Any]]:
     return checks
 
 
-def _check_kind(record: MemoryRecord) -> None:
-    """Check that an item's metadata describe it, and that a message has a session."""
-    if record.kind == "message" and record.session_id is None:
-        raise ValidationError("session_id is missing: a message belongs to a session")
-    if record.kind != "item":
-        return
-    stored = record.metadata
-    if not {"namespace", "key", "value", "updated", "ttl"} <= stored.keys() or not isinstance(stored["value"], dict):
+def _item_metadata(given: object, rules: RowRules) -> dict[str, Any]:
+    """Return the checked metadata of an item's record."""
+    if not isinstance(given, Mapping) or not {"namespace", "key", "value", "updated", "ttl"} <= given.keys():
         raise ValidationError("metadata of an item must hold namespace, key, value, updated and ttl")
-    if record.id != item_id(stored["namespace"], stored["key"]):
-        raise ValidationError(f"id must be that of its namespace and key, got {record.id!r:.80}")
-    check_count(stored["updated"], "updated")
-    if stored["ttl"] is not None:
-        timedelta(seconds=float(stored["ttl"]))
+    updated, ttl = check_count(given["updated"], "updated"), given["ttl"]
+    if ttl is not None and (isinstance(ttl, bool) or not isinstance(ttl, int | float)):
+        raise ValidationError(f"ttl must be a number of seconds, got {ttl!r:.40}")
+    life = None if ttl is None else timedelta(seconds=ttl)
+    expiry_of(rules.policy, "canonical", "item", rules.now, life)  # refuses what no item can live
+    put = Put(namespace=check_namespace(given["namespace"]), key=given["key"], value=given["value"], ttl=life)
+    return metadata_of(put, check_past(from_micros(updated), "updated", rules.now))
 
 
 def _parse(value: object, name: str) -> datetime:

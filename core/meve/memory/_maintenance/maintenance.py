@@ -1,5 +1,6 @@
 """Maintenance: plan and apply it for each user, by the call or in a background thread."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ class Maintainer:
             failed = failed or plan.failed
         if not dry_run:
             report = replace(report, scrubbed=self.runtime.store.scrub())
+        if users is None:
+            report = replace(report, damage=self.runtime.store.find_damage())
         if failed is not None:
             raise failed
         return report
@@ -60,12 +63,15 @@ class Background:
         """The error of the last run; None if it succeeded."""
         self._maintain = maintain
         self._seconds = seconds
+        self._process = os.getpid()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="meve-maintenance", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the run in progress."""
+        """Stop after the run in progress; a forked process has no such run."""
+        if self._process != os.getpid():
+            return
         self._stop.set()
         self._thread.join()
 

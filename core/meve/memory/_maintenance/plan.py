@@ -12,7 +12,7 @@ from meve._formulas import normalize
 from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
 from meve.memory._embedders import model_of
-from meve.memory._expiry import find_removable, reason_of
+from meve.memory._expiry import find_removable, has_passed, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.deduplication import is_removable
 from meve.memory._maintenance.merging import DuplicateMerger
@@ -22,6 +22,7 @@ from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, is_part, user_of, validity
+from meve.memory.stores._reading import UnreadableRecord
 from meve.memory.stores._record_store import RecordTransaction
 
 NEIGHBOURS = 8
@@ -49,12 +50,17 @@ class MaintenanceReport:
     """Closed records that another one had replaced which was erased now. They stay closed; `restore` takes one back."""
     scrubbed: bool = True
     """Whether no file holds a byte of the erased records."""
+    damage: list[str] = field(default_factory=list)
+    """What is wrong with the pages of the file, if all users were maintained; empty for nothing."""
+    unreadable: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records that are damaged; they stay until they expire or `forget_user` erases them."""
 
     def include(self, other: "MaintenanceReport") -> None:
         """Add the result of another maintenance."""
         for name in _STEPS:
             for user, ids in getattr(other, name).items():
                 getattr(self, name).setdefault(user, []).extend(ids)
+        self.unreadable.update(other.unreadable)
 
     def counts(self) -> dict[str, int]:
         """Return the number of records of each step."""
@@ -83,12 +89,14 @@ class MaintenancePlan:
         reader = transaction or runtime.store
         self.version = reader.version(user)
         """The user's version before the records were read."""
-        every = reader.all_records(user)
+        every, unreadable = reader.readable_records(user)
         self.archived: dict[str, StoredRecord] = {}
         self.records: dict[str, StoredRecord] = {}
         """By id, the active records with their planned changes."""
         self.erased: dict[str, MemoryRecord] = {}
         """By id, the records that are to be erased."""
+        self.unreadable = frozenset(each.id for each in unreadable)
+        """The ids of damaged records."""
         self._closed: dict[str, list[MemoryRecord]] = {}
         """By the id of a record, the closed ones that it replaced."""
         for stored in every:
@@ -96,6 +104,8 @@ class MaintenancePlan:
                 self._closed.setdefault(stored.record.superseded_by, []).append(stored.record)
         for record in find_removable(every, self.now):
             self.erase(record, "expire", reason_of(record), self.report.expired)
+        for each in unreadable:
+            self._expire_unreadable(each)
         every = [stored for stored in every if stored.record.id not in self.erased]
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]
         self.archived = {s.record.id: s for s in every if s.record.archived}
@@ -218,6 +228,15 @@ class MaintenancePlan:
         for closed in self._closed.get(record.id, ()):
             if is_part(closed, record) and record.kind == "fact" and not closed.hold:
                 self.erase(closed, action, f"{record.id} says the same: {reason}", where, **detail)
+
+    def _expire_unreadable(self, record: UnreadableRecord) -> None:
+        if not has_passed(record.expires_at, self.now) or record.hold:
+            self.note(self.report.unreadable, record.id)
+            return
+        event = self.runtime.plain_event(self.user, record.id, "expire", reason_of(record), self.now)
+        self._steps.append(lambda transaction: transaction.erase_unreadable(self.user, record.id))
+        self._steps.append(lambda transaction: transaction.log(event))
+        self.note(self.report.expired, record.id)
 
     def close(
         self,

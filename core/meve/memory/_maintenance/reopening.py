@@ -21,6 +21,8 @@ def reopen_orphans(plan: "MaintenancePlan") -> None:
         record = stored.record
         if record.superseded_by is None or record.superseded_by in every or record.hold:
             continue
+        if record.superseded_by in plan.unreadable:
+            continue  # damaged, but not gone; if it expires now, the store leaves this one closed
         by = plan.erased.get(record.superseded_by)
         if by is not None and not is_part(record, by):
             continue  # the store leaves it closed, without a replacement

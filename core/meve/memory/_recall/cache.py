@@ -1,10 +1,10 @@
 """The cache of recalls, and the removal of changed and erased records from caches, indexes and deferred reflections."""
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
+from meve._fork_safety import ForkSafeLock
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory.records import SHARED
 from meve.memory.stores._record_store import UserChange
@@ -36,9 +36,12 @@ class RecallCache:
 
     def __init__(self, size: int) -> None:
         self._recalls: LRUCache[tuple[Any, ...], tuple[tuple[int, ...], Recall]] = LRUCache(size)
-        self._guard = threading.Lock()
+        self._guard = ForkSafeLock(self._reset)
         self.hits = 0
         self.misses = 0
+
+    def _reset(self) -> None:
+        self._recalls = LRUCache(self._recalls.maxsize)
 
     def get(self, key: tuple[Any, ...], versions: tuple[int, ...]) -> "Recall | None":
         """Return the recall of a query, if the user's and the shared records still have these versions."""

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from threading import Lock
 
 from cachetools import LRUCache, cached
 
+from meve._fork_safety import ForkSafeLock
 from meve.conversation.importance import find_windows, is_anchor
 from meve.memory.policy import RecordSource
 from meve.memory.records import MemoryRecord
@@ -24,7 +24,8 @@ AnchorTest = Callable[[str], bool]
 def cached_anchor_test(detector: EntityDetector) -> AnchorTest:
     """Return a test whether a text names something. It asks the detector once per text, and stores no text."""
 
-    @cached(LRUCache(_MAX_CACHED), key=lambda text: (hash(text), len(text)), lock=Lock())  # no text: it may be erased
+    # the key is no text: it may be erased
+    @cached(LRUCache(_MAX_CACHED), key=lambda text: (hash(text), len(text)), lock=ForkSafeLock())
     def names_something(text: str) -> bool:
         return is_anchor(detector.detect([text])[0])
 

@@ -7,7 +7,9 @@ from the oldest on, at last the standing wishes. System text and question are ne
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from meve._quoting import mark_forgeries
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory._maintenance.summaries import Summariser
@@ -20,6 +22,7 @@ WISHES = "The user's standing wishes, to respect in every answer (of two that di
 SHORT_WISHES = "The user's standing wishes:"
 """The heading where the longer one leaves no room for a wish."""
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
+HEADINGS = (WISHES, SHORT_WISHES, FACTS, EARLIER, RECENT)
 STANDING_TOKENS = 256
 """The token budget of the memories that stand in every prompt."""
 
@@ -162,7 +165,7 @@ def choose_wishes(
 
 def format_wish(record: MemoryRecord) -> str:
     """Return a standing memory as one line."""
-    return f"- {' '.join(record.text.split())}"
+    return f"- {mark_forgeries(' '.join(record.text.split()), numbers=True, tags=True, headings=HEADINGS)}"
 
 
 def summarise_turns(
@@ -194,12 +197,17 @@ def compose_prompt(
 ) -> Prompt:
     """Return a prompt within its budget.
 
+    A line of a memory or a turn that imitates a heading, a number, a role or a speaker is marked.
+
     Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
     shown = list(wishes)
     known = {record.id for record in wishes}
-    facts = [p.passage.prompt_text for p in recall.passages if p.passage.id not in known]
+    marked = partial(
+        mark_forgeries, numbers=True, tags=True, paragraphs=True, headings=[*HEADINGS, *(t.label for t in history)]
+    )
+    facts = [marked(p.passage.prompt_text) for p in recall.passages if p.passage.id not in known]
     facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
 
     def join() -> str:
@@ -207,8 +215,8 @@ def compose_prompt(
             system,
             "\n".join([heading, *map(format_wish, shown)]) if shown else "",
             "\n".join([FACTS, *facts]) if facts else "",
-            f"{EARLIER}\n{summary}" if summary else "",
-            "\n".join([RECENT, *(turn.label + turn.text for turn in recent)]) if recent else "",
+            f"{EARLIER}\n{marked(summary)}" if summary else "",
+            "\n".join([RECENT, *(turn.label + marked(turn.text) for turn in recent)]) if recent else "",
             query,
         ]
         return "\n\n".join(block for block in blocks if block)

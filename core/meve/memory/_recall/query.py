@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from operator import attrgetter
-from threading import Lock
 from typing import Any, TypedDict, Unpack
 
 from cachetools import LRUCache, cachedmethod
 
+from meve._fork_safety import ForkSafeLock
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
 from meve.errors import ValidationError
@@ -88,12 +88,15 @@ class SentenceHashes:
 
     def __init__(self) -> None:
         self._hashes: LRUCache[bytes, frozenset[int]] = LRUCache(SENTENCE_CACHE)
-        self._lock = Lock()
+        self._lock = ForkSafeLock(self._reset)
 
     @cachedmethod(attrgetter("_hashes"), key=lambda _, text: _digest(text), lock=attrgetter("_lock"))
     def find(self, text: str) -> frozenset[int]:
         """Return the hashes of a text's sentences."""
         return _sentence_hashes(text)
+
+    def _reset(self) -> None:
+        self._hashes = LRUCache(SENTENCE_CACHE)
 
     def clear(self) -> None:
         """Drop all hashes."""

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import numpy as np
 
+from meve._quoting import mark_forgeries
 from meve.errors import ConfigurationError
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
@@ -28,8 +29,10 @@ class MemoryPassage(Passage):
 
     @property
     def prompt_text(self) -> str:
-        """Text, source and date of the memory."""
-        return format_memory(self.text, self.record.source, self.record.created_at)
+        """Text, source and date of the memory; lines that imitate a prompt are marked."""
+        return format_memory(
+            mark_forgeries(self.text, numbers=True, tags=True), self.record.source, self.record.created_at
+        )
 
 
 def format_memory(text: str, source: str, created_at: datetime) -> str:

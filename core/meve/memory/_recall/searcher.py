@@ -1,7 +1,6 @@
 """Searches one user's memories by the five phases, and caches the results until one of the memories changes."""
 
 import secrets
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -9,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from meve._fork_safety import ForkSafeLock
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.errors import QueryError
@@ -211,7 +211,7 @@ class Load:
     def __init__(self, busy: int) -> None:
         self._busy = busy
         self._running = 0
-        self._guard = threading.Lock()
+        self._guard = ForkSafeLock()
 
     @property
     def heavy(self) -> bool:

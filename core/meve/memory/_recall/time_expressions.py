@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from threading import Lock
 
+from meve._fork_safety import ForkSafeLock
 from meve.memory._recall.periods import (
     HOLIDAYS,
     SEASONS,
@@ -85,7 +85,7 @@ _DIRECTION = re.compile(rf"^(?:on|in|since|during)\ |^last\ (?={_MONTH})|\bthe\ 
 _ORDINAL = re.compile(rf"^(?:{'|'.join(_ORDINALS)})\b")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_LOCK = Lock()
+_LOCK = ForkSafeLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,5 @@
 """The search index of one user's memories: vectors, keywords, and the fields that policies filter by, in arrays."""
 
-import threading
 from bisect import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
+from meve._fork_safety import ForkSafeLock
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve.components.lexical.analyzers import stemmed_words
@@ -110,7 +110,7 @@ class UserIndex:
 
     def __init__(self, model: str) -> None:
         self.version = 0
-        self.lock = threading.RLock()
+        self.lock = ForkSafeLock(self._reset_after_fork, reentrant=True)
         self.model = model
         self._reset()
 
@@ -127,6 +127,10 @@ class UserIndex:
     def vectors(self) -> int:
         """The number of vectors in memory: one for each record, and one for each passage of a long one."""
         return len(self._units) + len(self._passages)
+
+    def _reset_after_fork(self) -> None:
+        self.version = 0  # then the next use reads all records again
+        self._reset()
 
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}

@@ -1,9 +1,9 @@
 """The search indexes of users that are in memory, and the embedder by whose vectors each searches."""
 
-import threading
 import warnings
 from collections import Counter, OrderedDict
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import StaleWarning
 from meve.memory._embedders import MemoryEmbedders
 from meve.memory._recall.user_index import UserIndex
@@ -29,7 +29,10 @@ class UserIndexes:
         self._embedders = embedders
         self._max_vectors = max_vectors
         self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
-        self._guard = threading.Lock()
+        self._guard = ForkSafeLock(self._reset)
+
+    def _reset(self) -> None:
+        self._indexes = OrderedDict()
 
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""

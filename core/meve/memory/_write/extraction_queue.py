@@ -1,10 +1,12 @@
 """Runs extractors that call a model in a thread of the memory, one after the other."""
 
-import threading
+import os
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
+
+from meve._fork_safety import ForkSafeLock
 
 T = TypeVar("T")
 MAX_WAITING = 1_024
@@ -19,11 +21,13 @@ class ExtractionQueue(Generic[T]):
         self._waiting: set[str] = set()
         self._forgotten: Counter[str] = Counter()
         self._closed = False
-        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._lock = ForkSafeLock()
 
     def submit(self, name: str, work: Callable[[], T]) -> "Future[T] | None":
         """Run work in the thread; None if work of this name waits, too much waits, or the memory is closed."""
         with self._lock:
+            self._check_process()
             if self._closed or name in self._waiting or len(self._waiting) >= MAX_WAITING:
                 return None
             self._threads = self._threads or ThreadPoolExecutor(1, "meve-extraction")
@@ -44,9 +48,15 @@ class ExtractionQueue(Generic[T]):
     def close(self) -> None:
         """Wait for the turns that were given, and take no more."""
         with self._lock:
+            self._check_process()
             self._closed = True
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+
+    def _check_process(self) -> None:
+        """Begin anew in a forked process: the thread and the turns that wait are those of its parent."""
+        if self._process != os.getpid():
+            self._process, self._threads, self._waiting = os.getpid(), None, set()
 
     def _end(self, name: str) -> None:
         with self._lock:

@@ -1,10 +1,11 @@
 """Extracts facts by a language model. What it answers is checked like any other decision before it is written."""
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from meve._json_limits import parse_json
+from meve._quoting import quote_json
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.memory._write.extraction import FactDecision, TurnContext
 
@@ -48,7 +49,7 @@ class LlmExtractor:
             ModelError: the model failed, or its answer isn't a list of decisions.
         """
         with wrap_errors(ModelError, "asking the language model about a turn"):
-            answer = self._complete(_PROMPT.format(data=json.dumps(_describe(context), ensure_ascii=False)))
+            answer = self._complete(_PROMPT.format(data=quote_json(_describe(context))))
         return _parse(answer)
 
 
@@ -64,8 +65,8 @@ def _describe(context: TurnContext) -> dict[str, Any]:
 def _parse(answer: object) -> list[FactDecision]:
     found = _LIST.search(answer) if isinstance(answer, str) else None
     try:
-        rows = json.loads(found[0]) if found else None
-    except (ValueError, RecursionError):
+        rows = parse_json(found[0]) if found else None
+    except ValueError:
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ModelError("the language model's answer must be a JSON list of objects, and it isn't: nothing is written")

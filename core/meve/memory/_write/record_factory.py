@@ -13,6 +13,7 @@ from meve.memory._expiry import expiry_of
 from meve.memory._timestamps import check_past
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
+    NAME_LENGTH,
     MemoryRecord,
     UserId,
     check_choice,
@@ -26,7 +27,6 @@ from meve.memory.records import (
     kind_of,
 )
 
-NAME_LENGTH = 2_000
 _OTHER_METHODS = {"item": "memory.items.put", "message": "memory.messages.add"}
 """The methods that write records of other kinds."""
 

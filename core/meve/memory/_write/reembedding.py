@@ -13,8 +13,8 @@ from meve.memory._embedders import model_of
 from meve.memory._passages import pack_passages, split_record
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import StoredRecord
-from meve.memory.stores._record_store import all_records
-from meve.memory.stores.protocol import Transaction
+from meve.memory.stores._reading import readable_records
+from meve.memory.stores.protocol import RecordQuery, Transaction
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -38,7 +38,7 @@ class ReembedReport:
 
 @dataclass(frozen=True, slots=True)
 class Reembedder:
-    """Writes new vectors of all records."""
+    """Writes new vectors of all records but damaged ones."""
 
     runtime: MemoryRuntime
     embedder: Embedder
@@ -55,7 +55,9 @@ class Reembedder:
 
         def is_done(transaction: Transaction) -> bool:
             late = (user for user in transaction.users() if transaction.version(user) != versions.get(user))
-            return not any(self._find_old(all_records(transaction, user)) for user in late)
+            return not any(
+                self._find_old(readable_records(transaction, RecordQuery(user=user, archived=None))[0]) for user in late
+            )
 
         while True:
             users, is_last = store.users(), True
@@ -74,12 +76,12 @@ class Reembedder:
         """Write new vectors of a user's records at once, and return their number."""
         store, vectors = self.runtime.store, dict[str, FloatArray]()
         for attempt in count(1):
-            old = self._find_old(store.all_records(user))
+            old = self._find_old(store.readable_records(user)[0])
             if not old:
                 break
             self._embed(old, vectors)
             with store.writing() as transaction:
-                old = self._find_old(transaction.all_records(user))
+                old = self._find_old(transaction.readable_records(user)[0])
                 if attempt < _TRIES and any(text not in vectors for text in self._texts(old)):
                     continue  # somebody wrote meanwhile
                 self._embed(old, vectors)

@@ -2,8 +2,8 @@
 
 import re
 from datetime import date, datetime, timedelta
-from threading import Lock
 
+from meve._fork_safety import ForkSafeLock
 from meve.errors import ModelError, wrap_errors
 
 _UNIT = "(?:day|week|month|year)"
@@ -17,7 +17,7 @@ _RELATIVE = re.compile(
     )\b(?!['’-]\w|\s+and\s+age)""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LOCK = Lock()
+_LOCK = ForkSafeLock()
 
 
 def resolve_days(text: str, spoken: datetime | date) -> str:

@@ -30,6 +30,7 @@ from meve.memory.records import (
     user_key,
 )
 from meve.memory.stores._closed_records import find_replaced
+from meve.memory.stores._reading import UnreadableRecord
 from meve.memory.stores._record_store import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
@@ -72,6 +73,8 @@ class ErasureReport:
     scrubbed: bool
     """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
     later write, and `maintain`, tries again."""
+    unreadable: tuple[str, ...] = ()
+    """Damaged records that stay, since nobody can tell whether they are of the session; `forget_user` erases them."""
     found: bool = True
     """Whether anything of the user or session is stored; False if there was nothing to erase."""
     other_user: UserId | None = None
@@ -247,15 +250,19 @@ class RecordWriter:
         """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them."""
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
-            records = transaction.all_records(user)
+            records, unreadable = transaction.readable_records(user)
             records = records if session is None else of_session(records, session)
             for stored in records if all_or_none else ():
                 if not stored.record.expired(now):
                     check_not_held(stored.record)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-            if not records and not (session is None and transaction.shared_scores(user)):
+            if session is None:
+                report = self._erase_unreadable(transaction, user, unreadable, report, reason, now, dry_run=dry_run)
+            else:
+                report = replace(report, unreadable=tuple(each.id for each in unreadable))
+            if not (records or unreadable) and not (session is None and transaction.shared_scores(user)):
                 other = other_type_of(user)
-                is_known = other is not None and transaction.all_records(user_key(other))
+                is_known = other is not None and any(transaction.readable_records(user_key(other)))
                 report = replace(report, found=False, other_user=other if is_known else None)
             if session is None and not dry_run:
                 transaction.forget_user(user)
@@ -287,6 +294,25 @@ class RecordWriter:
                 transaction.log(event)
         left = tuple(sorted(closed - {s.record.id for s in records}))
         return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left, scrubbed=dry_run or not erased)
+
+    def _erase_unreadable(
+        self,
+        transaction: RecordTransaction,
+        user: str,
+        unreadable: Iterable[UnreadableRecord],
+        report: ErasureReport,
+        reason: str,
+        now: datetime,
+        *,
+        dry_run: bool,
+    ) -> ErasureReport:
+        """Erase damaged records that aren't on hold, and return the report with them."""
+        gone = [each.id for each in unreadable if not each.hold]
+        for record_id in gone if not dry_run else ():
+            transaction.erase_unreadable(user, record_id)
+            transaction.log(self.runtime.plain_event(user, record_id, "delete", reason, now))
+        held = {each.id: each.hold for each in unreadable if each.hold}
+        return replace(report, erased=tuple(sorted([*report.erased, *gone])), held={**report.held, **held})
 
     def scrub(self, report: ErasureReport) -> ErasureReport:
         """Overwrite erased records in all files, if there are any."""

@@ -10,11 +10,14 @@ from typing import Any, TypeAlias
 from meve.errors import ValidationError
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass
-from meve.memory.records import ID_LENGTH, MemoryRecord, check_metadata
+from meve.memory.records import ID_LENGTH, VALUE_LENGTH, MemoryRecord, check_metadata
 
 Label: TypeAlias = str | int
 """One step of a namespace. 1 and "1" are different; texts may be empty, and may contain dots or NUL."""
 Namespace: TypeAlias = tuple[Label, ...]
+NAMES_LENGTH = 65_536
+"""The most characters of a namespace and a key as JSON."""
+_MAX_INT = 10**1_000
 _encode = json.JSONEncoder(sort_keys=True).encode
 
 
@@ -87,7 +90,14 @@ def item_id(namespace: Namespace, key: object) -> str:
     """
     if not isinstance(key, str):
         raise ValidationError(f"key must be a string, got {key!r:.80}")
-    name = json.dumps([list(check_namespace(namespace)), key], separators=(",", ":"))
+    labels = list(check_namespace(namespace))
+    if any(isinstance(label, int) and abs(label) >= _MAX_INT for label in labels):
+        raise ValidationError("a label of a namespace must be an int of at most 1,000 digits, or a string: shorten it")
+    name = json.dumps([labels, key], separators=(",", ":"))
+    if len(name) > NAMES_LENGTH:
+        raise ValidationError(
+            f"namespace and key must have at most {NAMES_LENGTH:,} characters as JSON, got {len(name):,}: shorten them"
+        )
     if len(name) <= ID_LENGTH:
         return name
     return f"item {hashlib.sha256(name.encode()).hexdigest()}"
@@ -132,7 +142,7 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
     return {
         "namespace": list(put.namespace),
         "key": put.key,
-        "value": check_metadata(put.value, f"the value of key {put.key!r:.80}"),
+        "value": check_metadata(put.value, f"the value of key {put.key!r:.80}", VALUE_LENGTH),
         "updated": to_micros(now),
         "ttl": None if put.ttl is None else put.ttl.total_seconds(),
     }

@@ -124,11 +124,11 @@ class Items:
         Raises:
             ValidationError: a user, namespace or key is invalid.
         """
-        user, now = user_key(user_id), self._runtime.clock.now()
+        user = user_key(user_id)
         stored = self._runtime.store.find(user, item_id(namespace, key))
-        if stored is None or stored.record.kind != "item" or stored.record.expired(now):
+        if stored is None or stored.record.kind != "item":
             return None
-        return self._page(user, [(stored.record, None)], refresh)[0]
+        return next(iter(self._page(user, [(stored.record, None)], refresh)), None)
 
     def search(
         self,
@@ -229,12 +229,16 @@ class Items:
         yield from _records(index, index.newest(unsearchable))
 
     def _page(self, user: str, page: Sequence[tuple[MemoryRecord, float | None]], refresh: bool) -> list[Item]:
+        """Return the items that haven't expired when all waits are over."""
         now = self._runtime.clock.now()
+        page = [(record, score) for record, score in page if not record.expired(now)]
         moving = to_refresh((record for record, _ in page), now) if refresh else []
         if moving:
             self._writer.refresh(user, moving)
         ends = {record.id: extended(record, now) for record, _ in page if record.id in moving}
-        return [item_of(replace(r, expires_at=ends[r.id]) if r.id in ends else r, score) for r, score in page]
+        records = [(replace(r, expires_at=ends[r.id]) if r.id in ends else r, score) for r, score in page]
+        now = self._runtime.clock.now()
+        return [item_of(record, score) for record, score in records if not record.expired(now)]
 
     def _log(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         if not page:

@@ -13,13 +13,14 @@ from typing import Any, TypedDict, Unpack
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
-from meve.memory._expiry import expiry_of, remove_expired
+from meve.memory._expiry import expiry_of, has_passed, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
 from meve.memory.items.item import canonical, named_texts
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
+    NAME_LENGTH,
+    VALUE_LENGTH,
     MemoryRecord,
     StoredRecord,
     UserId,
@@ -32,6 +33,8 @@ from meve.memory.records import (
 from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
+_MAX_COUNT = 2**31
+"""A number above that of any session's messages; larger limits mean no limit."""
 _CLASS: PolicyClass = "factual"
 """The class of messages. They live as long as this class or `chat_ttl` allows, whichever is shorter."""
 
@@ -193,11 +196,16 @@ class Messages:
         Raises:
             ValidationError: an argument is invalid.
         """
-        query = replace(self._query(user_key(user_id), session_id, **options), after=after, before=before)
+        query = replace(
+            self._query(user_key(user_id), session_id, **options),
+            after=_place(after, "after"),
+            before=_place(before, "before"),
+        )
         rows = self._runtime.store.select(query, "id", "metadata", "row", "archived", "created_at", "expires_at")
         if query.newest_first:
             rows.reverse()
-        return [Message(row[0], session_id, *row[1:]) for row in rows]
+        now = self._runtime.clock.now()
+        return [Message(row[0], session_id, *row[1:]) for row in rows if not has_passed(row[-1], now)]
 
     def count(self, session_id: str, *, user_id: UserId, archived: bool | None = False) -> int:
         """Return the number of messages of a session that haven't expired.
@@ -283,8 +291,8 @@ class Messages:
             session_id=_session(session_id),
             alive_at=self._runtime.clock.now(),
             archived=archived,
-            limit=None if limit is None else check_count(limit, "limit"),
-            offset=0 if offset is None else check_count(offset, "offset"),
+            limit=None if limit is None else min(check_count(limit, "limit"), _MAX_COUNT),
+            offset=0 if offset is None else min(check_count(offset, "offset"), _MAX_COUNT),
             newest_first=newest,
         )
 
@@ -318,7 +326,9 @@ class Messages:
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
-            for name, value in zip(names, (check_metadata(each, "a message") for each in values), strict=True)
+            for name, value in zip(
+                names, (check_metadata(each, "a message", VALUE_LENGTH) for each in values), strict=True
+            )
         ]
         return user, runtime.stored_all(records)
 
@@ -372,6 +382,14 @@ class Messages:
         transaction.log(
             self._runtime.event(user, record, action, reason, self._runtime.clock.now(), content=content, **detail)
         )
+
+
+def _place(value: int | None, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValidationError(f"{name} must be the place of a message, a whole number, got {value!r:.40}")
+    return max(-1, min(value, 2**62))
 
 
 def _session(session_id: object) -> str:

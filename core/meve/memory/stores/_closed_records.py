@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from meve.memory._audit.chain import EventDraft
 from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
-from meve.memory.stores.protocol import RecordQuery
 
 if TYPE_CHECKING:
     from meve.memory.stores._record_store import RecordTransaction
@@ -19,7 +18,7 @@ def find_copies(transaction: "RecordTransaction", user: str, record: MemoryRecor
     """Return the copies and earlier versions of a record that aren't on hold."""
     if record.kind != "fact":
         return []
-    closed = transaction.records(RecordQuery(user=user, archived=None, superseded_by=[record.id]))
+    closed = transaction.replaced_by(user, [record.id])
     return [s.record for s in closed if is_part(s.record, record) and not s.record.hold]
 
 
@@ -28,7 +27,7 @@ def find_replaced(transaction: "RecordTransaction", user: str, records: Iterable
     found: set[str] = set()
     replacing = {r.id: r for r in records if r.kind in _REPLACING}
     while replacing:
-        closed = transaction.records(RecordQuery(user=user, archived=None, superseded_by=list(replacing)))
+        closed = transaction.replaced_by(user, list(replacing))
         replacing = {
             s.record.id: s.record
             for s in closed
@@ -42,19 +41,19 @@ def find_replaced(transaction: "RecordTransaction", user: str, records: Iterable
 def detach_closed(transaction: "RecordTransaction") -> None:
     """Keep closed records closed whose replacement was erased in this transaction, unless they are parts of it.
 
-    Maintenance reopens those that are left of the parts, such as those of a summary.
+    Maintenance reopens those that are left of the parts, such as those of a summary. What a damaged record replaced
+    stays closed, since nobody knows its parts.
     """
     for user, change in transaction.changes.items():
         gone = {r.id: r for r in change.erased if r.kind in _REPLACING}
-        if not gone or not transaction.events:
-            continue
-        for stored in transaction.records(RecordQuery(user=user, archived=None, superseded_by=list(gone))):
+        ids = [*gone, *change.erased_unreadable]
+        for stored in transaction.replaced_by(user, ids) if ids and transaction.events else ():
             before = stored.record
-            by = gone[before.superseded_by or ""]
-            if is_part(before, by):
+            by = before.superseded_by or ""
+            if by in gone and is_part(before, gone[by]):
                 continue
             record = replace(before, superseded_by=None, valid_to=validity(before)[1], version=before.version + 1)
             transaction.replace(user, replace(stored, record=record))
-            reason = f"{by.id}, which replaced it, is gone"
+            reason = f"{by}, which replaced it, is gone"
             at = transaction.events[-1].at
             transaction.log(EventDraft(at=at, user=user, record=record.id, action="update", reason=reason))

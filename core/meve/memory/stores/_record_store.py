@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
+from meve.clock import Clock
 from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
@@ -20,10 +21,12 @@ from meve.memory._audit.chain import (
     to_audit_event,
 )
 from meve.memory._audit.record_state import LoggedStates, hash_state
+from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_own_history, user_of
 from meve.memory.stores._closed_records import detach_closed
-from meve.memory.stores._settings import EmbedderClaims, claim_setting
+from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
+from meve.memory.stores._settings import LATEST_TIME, EmbedderClaims, claim_setting, see_time
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -49,6 +52,8 @@ class UserChange:
     """Records that are gone."""
     overwritten: list[MemoryRecord] = field(default_factory=list)
     """Old versions of records whose text, tags or metadata changed."""
+    erased_unreadable: list[str] = field(default_factory=list)
+    """The ids of damaged records that are gone."""
     is_forgotten: bool = False
     """Whether everything of the user was erased."""
 
@@ -87,6 +92,22 @@ class RecordTransaction:
 
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
+
+    def readable_records(self, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
+        return readable_records(self._transaction, RecordQuery(user=user, archived=None))
+
+    def replaced_by(self, user: str, record_ids: Sequence[str]) -> list[StoredRecord]:
+        """Return the closed records that these replaced, except damaged ones."""
+        query = RecordQuery(user=user, archived=None, superseded_by=record_ids)
+        return readable_records(self._transaction, query)[0]
+
+    def erase_unreadable(self, user: str, record_id: str) -> None:
+        """Remove a damaged record, and make listeners drop all data of the user."""
+        if self._transaction.remove(user, record_id):
+            change = self._change(user)
+            change.is_forgotten = True
+            change.erased_unreadable.append(record_id)
+            self._erased[user, record_id] = "unreadable"
 
     def with_derived(
         self, user: str, record_ids: Sequence[str], *, copies: bool = False, superseded: bool = False
@@ -233,6 +254,7 @@ class RecordStore:
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
+        self._clock: SteadyClock | None = None
 
     @classmethod
     def open(cls, backend: MemoryStore, audit_chain: AuditChain | None = None) -> Self:
@@ -254,6 +276,22 @@ class RecordStore:
             )
         return store
 
+    def keep_time(self, clock: Clock, *, reset: bool = False) -> SteadyClock:
+        """Return a clock that never shows an earlier time than the store has seen; each write notes the time.
+
+        Args:
+            clock: the clock to read.
+            reset: whether to forget the time that the store has seen.
+        """
+        steady = SteadyClock(clock)
+        if reset:
+            with self.backend.writing() as transaction:
+                transaction.put_setting(LATEST_TIME, str(to_micros(steady.now())))
+        with self.backend.reading() as snapshot:
+            see_time(snapshot, steady)
+        self._clock = steady
+        return steady
+
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
         self._listeners.append(listener)
@@ -266,6 +304,8 @@ class RecordStore:
             yield records
             detach_closed(records)
             records.append_events(self.chain)
+            if self._clock is not None:
+                transaction.put_setting(LATEST_TIME, str(to_micros(see_time(transaction, self._clock))))
         for change in records.changes.values():
             for listener in self._listeners:
                 listener(change)
@@ -285,6 +325,10 @@ class RecordStore:
     def all_records(self, user: str) -> list[StoredRecord]:
         with self.backend.reading() as snapshot:
             return all_records(snapshot, user)
+
+    def readable_records(self, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
+        with self.backend.reading() as snapshot:
+            return readable_records(snapshot, RecordQuery(user=user, archived=None))
 
     def version(self, user: str) -> int:
         with self.backend.reading() as snapshot:
@@ -378,6 +422,11 @@ class RecordStore:
             return AuditVerification(ok=False, events=0, keyed=self.chain.keyed, broken_at=1, problem=problem)
         return self.chain.verify(follow(snapshot.entries(EventQuery())), head.seq, head.digest, head.seal, kept)
 
+    def find_damage(self) -> list[str]:
+        """Return what is wrong with the file that holds the records; empty for nothing, or for a store of your own."""
+        find: Callable[[], list[str]] | None = getattr(self.backend, "find_damage", None)
+        return [] if find is None else find()
+
     def counts(self) -> MemoryStats:
         with self.backend.reading() as snapshot:
             head = snapshot.head()
@@ -395,18 +444,6 @@ def _get_head(snapshot: Snapshot) -> SealedHead:
     if head is None:
         raise AuditError("the audit log has no head: restore the store from a copy")
     return head
-
-
-def find(snapshot: Snapshot, user: str, record_id: str) -> StoredRecord | None:
-    """Return one record, archived or not."""
-    records = snapshot.records(RecordQuery(user=user, archived=None, ids=[record_id]))
-    return records[0] if records else None
-
-
-def all_records(snapshot: Snapshot, user: str) -> list[StoredRecord]:
-    """Return all records of a user by id, the archived ones last."""
-    records = snapshot.records(RecordQuery(user=user, archived=None))
-    return sorted(records, key=lambda stored: (stored.record.archived, stored.record.id))
 
 
 def _with_detail(event: EventDraft, **detail: str) -> EventDraft:

@@ -1,15 +1,20 @@
-"""Settings of a store that the first to write them decides: the key of its audit log, and its embedder."""
+"""Settings of a store: the key of its log and its embedder, which the first to write them decides, and its time."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
-from meve.errors import IndexMismatchError
+from meve.errors import IndexMismatchError, StoreCorruptError, wrap_errors
+from meve.memory._steady_clock import SteadyClock
+from meve.memory._timestamps import from_micros
 from meve.memory.stores.protocol import MemoryStore, SealedHead, Snapshot, Transaction
 
 _EMBEDDER = "embedder"
 _FORMER = "former_embedders"
 """The setting that lists, as JSON, the embedders whose vectors `reembed` is replacing."""
+LATEST_TIME = "latest_time"
+"""The setting that holds the latest time seen, in microseconds since 1970."""
 
 
 def claim_setting(backend: MemoryStore, name: str, value: str, head: SealedHead | None = None) -> str:
@@ -87,3 +92,12 @@ class EmbedderClaims:
 
 def _former(snapshot: Snapshot) -> set[str]:
     return set(json.loads(snapshot.setting(_FORMER) or "[]"))
+
+
+def see_time(snapshot: Snapshot, clock: SteadyClock) -> datetime:
+    """Let a clock know the latest time that the store has seen, and return the time now."""
+    latest = snapshot.setting(LATEST_TIME)
+    if latest is not None:
+        with wrap_errors(StoreCorruptError, "reading the latest time that the memory has seen"):
+            clock.observe(from_micros(int(latest)))
+    return clock.now()

@@ -13,7 +13,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 from meve.memory._audit.chain import AuditRow as AuditRow
 from meve.memory.records import RecordKind, SharedScore, StoredRecord
 
-Field: TypeAlias = Literal["row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at"]
+Field: TypeAlias = Literal[
+    "row", "id", "session_id", "metadata", "archived", "created_at", "expires_at", "touched_at", "hold"
+]
 """A value of a record that can be read without the rest of the record."""
 
 

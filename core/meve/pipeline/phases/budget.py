@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from meve._quoting import mark_forgeries
 from meve.ports import TokenCounter
 from meve.types import Candidate, Dropped, Selection
 
@@ -90,11 +91,15 @@ class _Packer:
 
     def __init__(self, counter: TokenCounter, max_tokens: int, separator: str, citations: bool) -> None:
         self._counter, self._max, self._separator, self._citations = counter, max_tokens, separator, citations
+        self._blocks: dict[str, str] = {}
         self._separator_tokens = counter.count(separator) + (counter.count("[10] ") if citations else 0)
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(WHITESPACE))
 
     def text(self, kept: Sequence[Candidate]) -> str:
-        blocks = [c.passage.prompt_text for c in kept]
+        for c in kept:
+            if c.id not in self._blocks:
+                self._blocks[c.id] = mark_forgeries(c.passage.prompt_text, numbers=self._citations)
+        blocks = [self._blocks[c.id] for c in kept]
         if self._citations:
             blocks = [f"{_mark(n)}{block}" for n, block in enumerate(blocks, start=1)]
         return self._separator.join(blocks)

@@ -3,13 +3,13 @@
 import os
 import random
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from meve._fork_safety import GATE, ForkSafeLock
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
 from meve.memory._private_files import create_private
 
@@ -17,7 +17,9 @@ WAIT_SECONDS = 60.0
 """The longest wait of a writer for other writers."""
 SCRUB_SECONDS = 1.0
 """The longest wait of a checkpoint for readers; writers wait with it."""
+NO_TRUST = ("PRAGMA trusted_schema = OFF",)  # a schema from elsewhere may call no functions with side effects
 SETTINGS = (
+    *NO_TRUST,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
     "PRAGMA secure_delete = ON",  # what is erased is overwritten
@@ -40,8 +42,7 @@ class Connections:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._idle: list[sqlite3.Connection] = []
-        self._guard = threading.Lock()
-        self._writers = threading.Lock()
+        self._guard, self._writers = ForkSafeLock(), ForkSafeLock()
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._durable = True
@@ -52,23 +53,28 @@ class Connections:
     @contextmanager
     def first(self, settings: Sequence[str] = SETTINGS) -> Iterator[sqlite3.Connection]:
         """Lend a connection in autocommit mode, for the schema; without settings it changes nothing by itself."""
-        connection = self.opened(settings)
-        try:
-            yield connection
-        finally:
-            connection.close()
+        with GATE.passing():
+            connection = self.opened(settings)
+            try:
+                yield connection
+            finally:
+                connection.close()
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection that sees one state of the file from its first statement on."""
-        with self._map_errors("read"):
-            connection = self._borrow()
+        with GATE.passing(), self._map_errors("read"):
+            connection, process = self._borrow(), os.getpid()
             try:
                 connection.execute("BEGIN")
                 yield connection
             finally:
-                connection.rollback()
-                self._return(connection)
+                if process == os.getpid():
+                    connection.rollback()
+                    self._return(connection)
+                else:
+                    _INHERITED.append(connection)
+            check_process(process)
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
@@ -77,11 +83,14 @@ class Connections:
             if durable != self._durable:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
+            process = os.getpid()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                check_process(process)
             except BaseException:
-                connection.rollback()
+                if process == os.getpid():
+                    connection.rollback()
                 raise
             try:
                 connection.execute("COMMIT")
@@ -103,7 +112,7 @@ class Connections:
 
     @contextmanager
     def _lend_writer(self) -> Iterator[sqlite3.Connection]:
-        with self._map_errors("written"), self._writers:
+        with GATE.passing(), self._map_errors("written"), self._writers:
             self._check_open()
             if self._writer is None:
                 self._writer = self.opened()
@@ -136,16 +145,15 @@ class Connections:
 
     def close(self) -> None:
         """Close idle connections now, and the others when they come back."""
-        with self._writers, self._guard:
+        with GATE.passing(), self._writers, self._guard:
             self._closed = True
             for connection in self._take_all():
                 connection.close()
 
     def forked(self) -> None:
-        """Start without connections and locks: they belong to threads of the parent process."""
+        """Start without connections: they belong to threads of the parent process."""
         _INHERITED.extend(self._take_all())
         self._durable = True
-        self._guard, self._writers = threading.Lock(), threading.Lock()
 
     def _take_all(self) -> list[sqlite3.Connection]:
         connections = [*self._idle, *([self._writer] if self._writer else [])]
@@ -178,6 +186,16 @@ class Connections:
             raise map_error(cause, self.file, doing) from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{self.file} is damaged: restore it from a copy") from cause
+
+
+def check_process(process: int) -> None:
+    """Check that the process hasn't been forked since a transaction began.
+
+    Raises:
+        StorageError: it has.
+    """
+    if process != os.getpid():
+        raise StorageError("a forked process can't go on with a transaction of its parent: begin a new one")
 
 
 def _set(connection: sqlite3.Connection, setting: str) -> None:

@@ -11,6 +11,8 @@ from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
 from meve.memory.stores.sqlite._rows import COLUMNS, FIELD_COLUMNS, from_rows, readable, unpack
 
+_ARCHIVE_FIELDS: dict[Field, str] = {"id": "id", "expires_at": "expires", "hold": "iif(hold, 'on hold', '')"}
+"""Fields of archived records that have a column, or can be told from one."""
 _ALL = ", ".join(COLUMNS)
 _IN = "IN (SELECT value FROM json_each(?))"
 _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value {_IN})"
@@ -36,6 +38,8 @@ def read_fields(connection: sqlite3.Connection, query: RecordQuery, fields: Sequ
         by_field = zip(*connection.execute(statement, values).fetchall(), strict=True)
         decoded = [map(decode, each) if decode else each for decode, each in zip(decoders, by_field, strict=False)]
         rows = list(zip(*decoded, strict=True))
+    if _needs_archive(query) and set(fields) <= _ARCHIVE_FIELDS.keys() and not _needs_body(query):
+        return rows + _archived_fields(connection, query, fields)
     for stored in _archived(connection, query) if _needs_archive(query) else ():
         row = tuple(stored.row if name == "row" else getattr(stored.record, name) for name in fields)
         if row not in rows:
@@ -50,7 +54,7 @@ def count_records(connection: sqlite3.Connection, query: RecordQuery) -> int:
     if not _needs_archive(query):
         return count
     where, values = _where_in_archive(query)
-    if any((query.kind, query.session_id, query.derived_from)):  # only the compressed body knows
+    if _needs_body(query):
         return count + len(_archived(connection, query))
     return count + int(connection.execute(f"SELECT count(*) FROM archive {where}", values).fetchone()[0])
 
@@ -78,6 +82,23 @@ def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[Stored
         and query.session_id in (None, stored.record.session_id)
         and (query.derived_from is None or not set(query.derived_from).isdisjoint(stored.record.derived_from))
     ]
+
+
+def _archived_fields(
+    connection: sqlite3.Connection, query: RecordQuery, fields: Sequence[Field]
+) -> list[tuple[Any, ...]]:
+    """Return fields that have columns of their own, so that a damaged body doesn't matter."""
+    where, values = _where_in_archive(query)
+    columns = ", ".join(_ARCHIVE_FIELDS[name] for name in fields)
+    rows = connection.execute(f"SELECT DISTINCT {columns} FROM archive {where} ORDER BY rowid", values).fetchall()
+    decoders = [FIELD_COLUMNS[name][1] for name in fields]
+    with readable():
+        return [tuple(d(v) if d else v for d, v in zip(decoders, row, strict=True)) for row in rows]
+
+
+def _needs_body(query: RecordQuery) -> bool:
+    """Return whether only the compressed body of an archived record knows if it matches."""
+    return any((query.kind, query.session_id, query.derived_from))
 
 
 def _with_altered(

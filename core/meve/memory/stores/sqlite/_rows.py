@@ -128,8 +128,14 @@ def repack_version_4(body: bytes) -> bytes:
 
 
 def repack_version_5(body: bytes, model: str) -> bytes:
-    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector."""
-    values, halves = _unpack(body)
+    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector.
+
+    A damaged one stays as it is, so that the file can be opened.
+    """
+    try:
+        values, halves = _unpack(body)
+    except (ValueError, TypeError, zlib.error):
+        return body
     return _pack([*values, model, len(halves)], halves)
 
 
@@ -161,7 +167,7 @@ def readable() -> Iterator[None]:
         raise StoreCorruptError(
             "a memory's record is damaged (text that is no UTF-8): restore its file from a copy"
         ) from None  # SQLite's message holds the text
-    except (ValueError, TypeError, OverflowError, zlib.error) as cause:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, zlib.error) as cause:
         raise StoreCorruptError(
             f"a memory's record is damaged ({type(cause).__name__}: {cause}): restore its file from a copy"
         ) from cause
@@ -191,5 +197,6 @@ FIELD_COLUMNS: dict[Field, tuple[str, Callable[[Any], Any] | None]] = {
     "created_at": ("created", from_micros),
     "expires_at": ("expires", moment_or_none),
     "touched_at": ("touched", moment_or_none),
+    "hold": ("hold", None),
 }
 """By field: its column, and the function that decodes the column's value."""

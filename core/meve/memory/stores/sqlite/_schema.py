@@ -4,6 +4,7 @@ Each migration and its version number are one transaction, so that a crash leave
 """
 
 import sqlite3
+from contextlib import closing
 
 from meve.errors import StoreCorruptError, StoreVersionError
 from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
@@ -124,6 +125,7 @@ MIGRATIONS: tuple[str, ...] = (
     """,  # maintenance embeds the passages of long records
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 
 
 def migrate(connection: sqlite3.Connection, file: str) -> None:
@@ -136,9 +138,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     Raises:
         StoreVersionError: the file has a newer version.
     """
-    for function in (repack_version_3, repack_version_4, superseded_by):
-        connection.create_function(function.__name__, 1, function, deterministic=True)
-    connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
+    _add_functions(connection)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -157,20 +157,54 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
         )
 
 
+def _add_functions(connection: sqlite3.Connection) -> None:
+    """Let a connection call the functions of the migrations."""
+    for function in (repack_version_3, repack_version_4, superseded_by):
+        connection.create_function(function.__name__, 1, function, deterministic=True)
+    connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
+
+
 def check_ours(connection: sqlite3.Connection, file: str) -> None:
-    """Check that a file is empty, or a memory's, without changing it.
+    """Check that a file is empty, or a memory's of its version, without changing it.
 
     Raises:
-        StoreCorruptError: it is another database.
+        StoreCorruptError: it is another database, or somebody added triggers, views, virtual tables or columns.
     """
     connection.execute("BEGIN")
     try:
+        version = _version(connection)
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        foreign = bool(tables) if not _version(connection) else "audit_head" not in tables
+        foreign = bool(tables) if not version else "audit_head" not in tables
+        unknown = [] if foreign or not 0 < version <= len(MIGRATIONS) else _unknown_parts(connection, version)
     finally:
         connection.execute("ROLLBACK")
     if foreign:
         raise StoreCorruptError(f"{file} is a database, but no memory: choose another path for the memory")
+    if unknown:
+        raise StoreCorruptError(
+            f"{file} holds {unknown[0]!r:.80}, which meve didn't make: remove it, or restore the file from a copy"
+        )
+
+
+def _unknown_parts(connection: sqlite3.Connection, version: int) -> list[str]:
+    """Return triggers, views, virtual tables and changed tables that no migration made."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        _add_functions(model)
+        for migration in MIGRATIONS[:version]:
+            model.executescript(migration)
+        columns = {name: _columns(model, name) for (name,) in model.execute(_TABLES)}
+    parts = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'table')")
+    unknown = [
+        f"{kind} {name}"
+        for kind, name, sql in parts.fetchall()
+        if kind != "table" or str(sql).split()[1:2] == ["VIRTUAL"]
+    ]
+    return unknown + [f"table {name}" for name, known in columns.items() if _columns(connection, name) != known]
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
+    """Return name, type, constraints, default and kind of each column, generated ones included."""
+    return connection.execute(f"PRAGMA table_xinfo({table})").fetchall()
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -1,6 +1,7 @@
 """The reads and writes of a memory's file, over one connection that is in a transaction."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -10,6 +11,7 @@ from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import micros_or_none, to_micros
 from meve.memory.records import SHARED, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
+from meve.memory.stores.sqlite._connections import check_process
 from meve.memory.stores.sqlite._record_query import count_records, read_fields, read_records
 from meve.memory.stores.sqlite._rows import COLUMNS, pack, shared_score_of, shared_score_row, to_row
 
@@ -31,7 +33,13 @@ class SqliteSnapshot:
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+        self._lent = connection
+        self._process = os.getpid()
+
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        check_process(self._process)
+        return self._lent
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
         return read_records(self._connection, query)

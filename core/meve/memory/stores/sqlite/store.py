@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from meve.errors import StorageError, StoreCorruptError
-from meve.memory.stores.sqlite._connections import Connections, map_error
+from meve.memory.stores.sqlite._connections import NO_TRUST, Connections, map_error
 from meve.memory.stores.sqlite._schema import check_ours, migrate
 from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction
 
@@ -39,7 +39,7 @@ class SqliteStore:
             raise StorageError(f"{path} can't be opened: {cause}; check the permissions of file and folder") from cause
         connections = Connections(path)
         try:
-            with connections.first(settings=()) as connection:
+            with connections.first(settings=NO_TRUST) as connection:
                 check_ours(connection, str(path))
             with connections.first() as connection:
                 migrate(connection, str(path))
@@ -71,6 +71,12 @@ class SqliteStore:
     def scrub(self) -> bool:
         """Empty the write-ahead log, so that no file holds what was removed. Return False if others are reading."""
         return self._connections.checkpointed()
+
+    def find_damage(self) -> list[str]:
+        """Return what SQLite's `quick_check` finds wrong in the pages; empty for nothing. Reads the whole file."""
+        with self._connections.reading() as connection:
+            found = [text for (text,) in connection.execute("PRAGMA quick_check")]
+        return [] if found == ["ok"] else found
 
     def size(self) -> int:
         """Return the size of the file, its log and its index in bytes."""

@@ -1,0 +1,45 @@
+"""Limits of JSON data from outside: its nesting."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+NESTING = 64
+"""The most levels of lists and mappings within each other."""
+
+
+def is_nested_deeper(value: object, levels: int, parts: float = math.inf) -> bool:
+    """Return whether lists and mappings stand in each other more than `levels` deep; a value that holds itself does.
+
+    Also return True if they hold more than `parts` values in all, each counted as often as it stands there.
+
+    >>> is_nested_deeper({"a": [1]}, 2), is_nested_deeper({"a": [[1]]}, 2), is_nested_deeper(1, 0)
+    (False, True, False)
+    """
+    layer: list[Any] = [value]
+    for _ in range(levels + 1):
+        layer = [each for each in layer if isinstance(each, Mapping | list | tuple)]
+        if not layer:
+            return False
+        parts -= sum(map(len, layer))
+        if parts < 0:
+            return True
+        layer = [part for each in layer for part in (each.values() if isinstance(each, Mapping) else each)]
+    return True
+
+
+def parse_json(text: str | bytes) -> Any:  # noqa: ANN401 - JSON has any type
+    """Return JSON data of at most `NESTING` levels.
+
+    Raises:
+        ValueError: no JSON, or nested deeper.
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        value = None
+    else:
+        if not is_nested_deeper(value, NESTING):
+            return value
+    raise ValueError(f"lists and mappings must be nested at most {NESTING} deep")

@@ -1,0 +1,156 @@
+"""Test that a clock set back revives and prolongs nothing, and that nothing is returned that expires during a call."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from meve.errors import ConfigurationError, StoreCorruptError, UnknownIdError
+from meve.testing.fakes import FakeClock
+from tests.memories import HookedEmbedder, open_memory, run_sql
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def add_code(memory, **options):
+    memory.add("The code is 4711.", user_id="ann", source="doc", id="code", **{"ttl": HOUR, **options})
+
+
+def find_code(memory):
+    return [r.id for r in memory.search("What is the code?", user_id="ann").records if r.id == "code"]
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_clock_set_back_revives_no_expired_memory(file, reopened):
+    clock = FakeClock(NOON)
+    memory = open_memory(file, clock=clock)
+    add_code(memory)
+    clock.advance(2 * HOUR)
+    assert find_code(memory) == []
+    memory.add("Later.", user_id="ann", source="doc")
+    clock.advance(-2 * HOUR)
+    if reopened:
+        memory.close()
+        memory = open_memory(file, clock=FakeClock(NOON))
+    assert find_code(memory) == []
+    assert memory.list(user_id="ann", include_archived=True)[0].text == "Later."
+    with pytest.raises(UnknownIdError):
+        memory.get("code", user_id="ann")
+    assert memory.clock.now() == NOON + 2 * HOUR
+    memory.close()
+
+
+def test_clock_set_back_prolongs_no_new_memory(file):
+    clock = FakeClock(NOON)
+    with open_memory(file, clock=clock) as memory:
+        memory.add("Now.", user_id="ann", source="doc")
+        clock.advance(-10 * HOUR)
+        add_code(memory)
+        assert memory.get("code", user_id="ann").expires_at == NOON + HOUR
+        clock.advance(11 * HOUR)
+        assert find_code(memory) == []
+
+
+def test_time_of_another_process_is_seen_with_the_next_write(file):
+    with open_memory(file, clock=FakeClock(NOON)) as one, open_memory(file, clock=FakeClock(NOON + 2 * HOUR)) as two:
+        add_code(one)
+        two.add("Later.", user_id="bob", source="doc")
+        one.add("Now.", user_id="bob", source="doc")
+        assert find_code(one) == []
+
+
+def test_clock_that_was_wrongly_ahead_is_reset_on_request(file):
+    with open_memory(file, clock=FakeClock(NOON)) as memory:
+        add_code(memory)
+    with open_memory(file, clock=FakeClock(NOON + timedelta(days=10_000))) as memory:
+        memory.add("Wrong clock.", user_id="bob", source="doc")
+    with open_memory(file, clock=FakeClock(NOON)) as memory:
+        assert find_code(memory) == []
+    with open_memory(file, clock=FakeClock(NOON), reset_clock=True) as memory:
+        assert find_code(memory) == ["code"]
+    with open_memory(file, clock=FakeClock(NOON)) as memory:
+        assert find_code(memory) == ["code"]
+
+
+@pytest.mark.parametrize("value", ["soon", "9" * 30])
+def test_unreadable_time_in_the_file_raises(file, value):
+    with open_memory(file) as memory:
+        add_code(memory)
+    run_sql(file, f"UPDATE meta SET value = '{value}' WHERE name = 'latest_time'")
+    with pytest.raises(StoreCorruptError, match="latest time"):
+        open_memory(file)
+
+
+def test_item_that_expires_during_a_call_is_not_returned(file):
+    clock = FakeClock(NOON)
+    embedder = HookedEmbedder(lambda: clock.advance(HOUR))
+    with open_memory(file, clock=clock, embedder=embedder) as memory:
+
+        def put(key):
+            memory.items.put(("codes",), key, {"code": "4711"}, user_id="ann", ttl=HOUR)
+
+        def wait(value):
+            clock.advance(HOUR)
+            return True
+
+        put("a")
+        assert memory.items.search(("codes",), user_id="ann", query="code") == []
+        put("b")
+        assert memory.items.search(("codes",), user_id="ann", where=wait) == []
+        put("c")
+        delay_reads(memory, clock)
+        assert memory.items.get(("codes",), "c", user_id="ann") is None
+
+
+@pytest.mark.parametrize("read", ["get", "list", "page"])
+def test_record_that_expires_while_it_is_read_is_not_returned(file, read):
+    clock = FakeClock(NOON)
+    with open_memory(file, clock=clock) as memory:
+        add_code(memory)
+        memory.messages.add("s", [{"text": "Hi."}], user_id="ann", ttl=HOUR)
+        delay_reads(memory, clock)
+        if read == "get":
+            with pytest.raises(UnknownIdError):
+                memory.get("code", user_id="ann")
+        else:
+            assert (memory.list(user_id="ann") if read == "list" else memory.messages.page("s", user_id="ann")) == []
+
+
+def delay_reads(memory, clock):
+    """Let each read of the store take an hour, as another process's lock may."""
+    backend = memory._runtime.store.backend
+    reading = backend.reading
+
+    def late():
+        clock.advance(HOUR)
+        return reading()
+
+    backend.reading = late
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 0, -1, 1e300, 10**400, True, "1", None])
+def test_maintenance_at_an_impossible_interval_raises(memory, seconds):
+    with pytest.raises(ConfigurationError, match="seconds must be above 0"):
+        memory.maintain_every(seconds)
+
+
+@pytest.mark.parametrize("limit", [2**31, 2**63, 10**30])
+def test_page_of_any_size_returns_all_messages(memory, limit):
+    memory.messages.add("s", [{"n": n} for n in range(3)], user_id="ann")
+    assert len(memory.messages.page("s", user_id="ann", limit=limit)) == 3
+    assert memory.messages.page("s", user_id="ann", offset=limit) == []
+    assert memory.messages.page("s", user_id="ann", after=limit) == []
+    assert len(memory.messages.page("s", user_id="ann", before=limit)) == 3
+    assert len(memory.messages.page("s", user_id="ann", after=-limit)) == 3
+    assert len(memory.messages.pop("s", user_id="ann", limit=limit)[0]) == 3
+
+
+@pytest.mark.parametrize(
+    "sessions", ["s", 7, None, {"s": "s"}, [["s"]], [{"s": 1}], [None, 7, "other"], {"a": [["s"] * 9]}]
+)
+@pytest.mark.parametrize("source", ["doc", "summary"])
+def test_session_is_forgotten_whatever_the_metadata(memory, sessions, source):
+    memory.add("Of the session.", user_id="ann", session_id="s", id="a", source="doc", metadata={"sessions": sessions})
+    memory.add("Of another.", user_id="ann", session_id="t", id="b", source=source, metadata={"sessions": sessions})
+    assert memory.forget_session("s", user_id="ann").erased == ("a",)
+    assert memory.get("b", user_id="ann").metadata == {"sessions": sessions}
