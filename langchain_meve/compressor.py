@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
-from meve.integrations._option_names import merge_options
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike, make_engine
 from meve.ports import Embedder, Verifier
@@ -36,8 +36,18 @@ class MeVeCompressor(BaseDocumentCompressor):
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the value in `config`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), LANGCHAIN_OPTION_NAMES, fields))
 
     @field_validator("engine")
     @classmethod
@@ -60,9 +70,17 @@ class MeVeCompressor(BaseDocumentCompressor):
     ) -> Self:
         """Build a compressor from named components, or from the default ones.
 
+        Args:
+            config: the settings.
+            embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
+            verifier: as for `meve.Retriever`; None for the shipped one.
+            tokens: counts tokens for budgets.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
+
         Raises:
-            MeveError: a component can't be loaded.
+            MeveError: an unknown option, or a component that can't be loaded.
         """
+        check_wrapper_keywords(cls.make, cls, fields)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
@@ -85,9 +103,8 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         if not query.strip():
             return []
-        options = merge_options(
-            LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
-        )
+        own = {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
+        options = {**self.options, **merge_options(LANGCHAIN_OPTION_NAMES, own)}
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
         if emitter:

@@ -16,7 +16,7 @@ from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveIn
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.errors import ConfigurationError
-from meve.integrations._option_names import merge_options, translate_options
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
@@ -63,12 +63,22 @@ class MeVeRetriever(BaseRetriever):
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the value in `config`."""
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     filter: Any = Field(default=None, repr=False)
     """The condition that documents must satisfy in every phase, in the store's filter language."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
     trace_phases: bool = False
     """Whether each phase is a run of its own, as LangSmith shows it; events alone are cheaper."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), LANGCHAIN_OPTION_NAMES, fields))
 
     @field_validator("retriever")
     @classmethod
@@ -98,11 +108,12 @@ class MeVeRetriever(BaseRetriever):
             embedder: as for `meve.Retriever`; None for the default one.
             verifier: as for `meve.Retriever`; None for the default one.
             tokens: counts tokens for budgets.
-            fields: fields of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
+        check_wrapper_keywords(cls.from_documents, cls, fields)
         retriever = Retriever.from_passages(
             documents_to_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
         )
@@ -161,12 +172,13 @@ class MeVeRetriever(BaseRetriever):
             embedder: embeds passages to detect duplicates; None for the default one. The store keeps its own.
             verifier: as for `meve.Retriever`; None for the default one.
             tokens: counts tokens for budgets.
-            fields: fields of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
             ConfigurationError: `documents` that the store can't get by id.
             MeveError: a component can't be loaded, or the store failed.
         """
+        check_wrapper_keywords(cls.from_vectorstore, cls, fields)
         store = adapt_vector_store(vectorstore, filter_keyword)
         if documents is not None:
             store.check_documents(documents)
@@ -213,7 +225,7 @@ class MeVeRetriever(BaseRetriever):
         """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
         fields = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
-        settings = {**fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}
+        settings = {**self.options, **fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}
         context: Context = self.retriever.retrieve(parse_query(query), where=where, observer=observer, **settings)
         return context
 

@@ -16,7 +16,7 @@ from llama_index_meve._default_tokenizer import global_token_counter, resolve_to
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
-from meve.integrations._option_names import merge_options
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
@@ -48,11 +48,21 @@ class MeVePostprocessor(BaseNodePostprocessor):
     """The probability from which a node counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The most tokens of all nodes together, separators included; None for the engine's."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
     """A retriever that is searched if too few nodes are verified; None to reconsider the best of the given nodes."""
     when_empty: WhenEmpty = "nothing"
     """The result if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
     model, or the `best` node, unverified."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), OPTION_MAP, fields))
 
     @field_validator("engine")
     @classmethod
@@ -87,11 +97,12 @@ class MeVePostprocessor(BaseNodePostprocessor):
             embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
-            fields: of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
-            MeveError: a component isn't available.
+            MeveError: an unknown option, or a component that isn't available.
         """
+        check_wrapper_keywords(cls.make, cls, fields)
         counter = resolve_token_counter(tokens, config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
@@ -134,7 +145,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
         return context
 
     def _engine_options(self) -> dict[str, Any]:
-        return merge_options(OPTION_MAP, {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")})
+        own = {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")}
+        return {**self.options, **merge_options(OPTION_MAP, own)}
 
     def _select(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
         context = self.context(nodes, bundle)

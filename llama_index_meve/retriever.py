@@ -2,7 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Collection, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -22,7 +23,7 @@ from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.integrations._option_names import merge_options, translate_options
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder, Verifier
@@ -71,10 +72,12 @@ class MeVeRetriever(BaseRetriever):
                 f"retriever must be a meve.Retriever, got {retriever!r:.60}: give one, or use "
                 "MeVeRetriever.from_nodes(…) or from_index(…)"
             )
+        check_keywords(type(self).__init__, options, also=Overrides.__annotations__)
         self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
         self.when_empty = when_empty
-        self.options = merge_options(OPTION_MAP, {"top_k": top_k}, options)
+        given = {} if top_k is None else {"top_k": top_k}
+        self.options = merge_options({}, translate_options(OPTION_MAP, {**given, **options}))
         retriever.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
@@ -102,6 +105,7 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
+        _check_options(cls, cls.from_nodes, options)
         retriever = Retriever.from_passages(
             nodes_to_passages(nodes),
             config=config,
@@ -141,6 +145,7 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: a component isn't available.
         """
+        _check_options(cls, cls.from_index, options)
         store = make_store(index)
         retriever = StoreRetriever.from_store(
             store,
@@ -235,3 +240,13 @@ class MeVeRetriever(BaseRetriever):
         return context_to_nodes(
             self.retriever.engine.select(query, passages, observer=phase_observer(), **self.options)
         )
+
+
+def _check_options(owner: type[MeVeRetriever], function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Check the options of a function that passes them on to the class, before it does any work.
+
+    Raises:
+        ConfigurationError: an unknown option.
+    """
+    fields = [name for name in inspect.signature(owner).parameters if name not in ("retriever", "options")]
+    check_keywords(function, options, also=[*fields, *Overrides.__annotations__])

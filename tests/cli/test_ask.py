@@ -142,3 +142,11 @@ def test_mistakes_are_printed_on_stderr_with_their_status(meve, index, arguments
     assert (result.exit_code, result.stdout) == (status, "")
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("given", "meant"), [("--topk", "limit"), ("--max-token", "max-tokens")])
+def test_unknown_option_names_the_nearest_and_lists_all(meve, index, given, meant):
+    result = meve("ask", "q", "--index", index, given, "3")
+    assert result.exit_code == 2
+    shown = " ".join(result.stderr.split())
+    assert f"unknown option '{given}': did you mean '--{meant}'? known: index, trace" in shown

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
@@ -15,7 +15,7 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
-from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
+from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
@@ -26,11 +26,11 @@ TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
 """A token counter, a tokenizer's name or file, or a function from text to a count."""
 
 
-class EngineOptions(TypedDict, total=False):
-    """The keyword arguments that choose an engine's components; None or absent means the default."""
+class EngineOptions(Settings, total=False):
+    """The keyword arguments that choose an engine's components and settings; absent means the default."""
 
     config: RetrieverConfig | None
-    """The settings; by default `RetrieverConfig()`."""
+    """The settings, which those given by name override; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
     """An embedder, the name or folder of a sentence-transformers model, or one of those that ship and need no torch:
     `minilm` (all-MiniLM-L6-v2), the default of `Retriever`, and `static`, the default elsewhere."""
@@ -185,6 +185,7 @@ def make_engine(
     verifier: Verifier | str | None = None,
     tokens: TokenCounterLike | None = None,
     default_embedder: str = FAST,
+    **settings: Unpack[Settings],
 ) -> Engine:
     """Build an engine from `EngineOptions`.
 
@@ -194,7 +195,8 @@ def make_engine(
         ConfigurationError: components that don't work together, or an extra that isn't installed.
         ModelError: a model or a tokenizer that isn't available.
     """
-    config = validate_config(config)
+    check_option_names(settings, EngineOptions.__annotations__)
+    config = validate_config(config).override(**settings)
     resolved = resolve_embedder(embedder, default=default_embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
     if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from meve.errors import (
     ValidationError,
     wrap_errors,
 )
-from meve.pipeline.config import RetrieverConfig, validate_config
+from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
 from meve.retrieval._corpus import Corpus, StoredPassage
@@ -151,6 +151,7 @@ def load_engine(
     embedder: Embedder | str | None = None,
     verifier: Verifier | str | None = None,
     tokens: TokenCounterLike | None = None,
+    **settings: Unpack[Settings],
 ) -> Engine:
     """Build the engine that an index was saved with, except for the given components.
 
@@ -171,8 +172,8 @@ def load_engine(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    settings = validate_config(config or saved.config)
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=settings, evidence=saved.evidence)
+    config = validate_config(config or saved.config).override(**settings)
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=config, evidence=saved.evidence)
 
 
 def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:

@@ -15,7 +15,7 @@ from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import ConfigurationError, EmptyCorpusError, StorageError, ValidationError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
-from meve.pipeline.config import Overrides, RetrieverConfig
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
@@ -94,6 +94,7 @@ class Retriever:
             ConfigurationError: components that don't work together, or an extra that isn't installed.
             ModelError: a model or a tokenizer that isn't available.
         """
+        check_keywords(cls.empty, options)
         engine = make_engine(**options, default_embedder=ACCURATE)
         dimension = engine.embedder.dimension
         is_auto = isinstance(dense, str) and dense == "auto"
@@ -118,6 +119,7 @@ class Retriever:
             ConfigurationError: components that don't work together, or an extra that isn't installed.
             ModelError: a model or a tokenizer that isn't available, or that failed.
         """
+        check_keywords(cls.from_passages, options)
         listed = list(passages)
         if not listed:
             raise EmptyCorpusError("passages must not be empty: give at least one, or use Retriever.empty()")
@@ -148,6 +150,7 @@ class Retriever:
         Raises:
             ValidationError: as `from_passages`, or lists of different lengths.
         """
+        check_keywords(cls.from_texts, options)
         passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
 
@@ -199,6 +202,7 @@ class Retriever:
             EmptyCorpusError: there are no passages.
             ModelError: a model failed.
         """
+        check_keywords(self.retrieve, overrides)
         check_query(query)
         check_where(where)
         if vector is not None:
@@ -364,12 +368,13 @@ class Retriever:
                 `partial(Bm25Index.load, analyzer=mine)`.
             options: components of your own, or others than the saved ones. The embedder must make the same
                 vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
-                saved threshold stays unless `config` gives another.
+                saved threshold stays unless `config` or `threshold` gives another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
             ModelError: a saved model isn't available.
         """
+        check_keywords(cls.load, options)
         path = _resolved(path)
         saved = load_corpus(
             path,
