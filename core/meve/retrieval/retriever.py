@@ -189,8 +189,8 @@ class Retriever:
         Args:
             query: the question.
             config: replaces the retriever's own for this call.
-            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
-                function of the metadata.
+            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`,
+                `{"year": {"$gte": 2000}}` (see `meve.filters`), or a function of the metadata.
             vector: the embedding of the question, shape (d,), if it is known already; None to embed the question.
             observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
