@@ -29,8 +29,8 @@ def ask(
         list[str] | None,
         typer.Option(
             help="Only passages with this metadata; may be repeated. A value is text; 3, true and null also match the "
-            "number, boolean or null. Also KEY!=VALUE, and KEY<VALUE, <=, >, >=, which compare numbers or text. Quote it "
-            "for the shell.",
+            "number, boolean or null. Also KEY!=VALUE, and KEY<VALUE, <=, > and >=, which compare numbers or text. Put "
+            "quotes around them in a shell.",
             metavar="KEY=VALUE",
         ),
     ] = None,

@@ -1,11 +1,12 @@
 """Retrieve verified context from passages of your own: add, remove, retrieve, save, load."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Never, Self, SupportsIndex, Unpack, overload
 
 from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
@@ -24,6 +25,7 @@ from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter,
 from meve.retrieval._corpus import Corpus
 from meve.retrieval._evidence_scores import EvidenceScores
 from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
+from meve.retrieval._shared_batches import retrieve_together
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
@@ -208,14 +210,70 @@ class Retriever:
         if vector is not None:
             vector = validate_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.lock.reading():
-            engine = self.engine
-            settings = engine.resolve_config(config, overrides)
-            if not len(self._corpus):
-                raise EmptyCorpusError("the corpus is empty: add passages first")
-            dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
-            sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
-            question = Query(text=query, vector=vector, where=where)
-            return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
+            settings = self._resolve(config, overrides)
+            return self._run(self.engine, Query(text=query, vector=vector, where=where), settings, observer)
+
+    async def aretrieve(
+        self,
+        query: str,
+        *,
+        config: RetrieverConfig | None = None,
+        where: Where | None = None,
+        vector: FloatArray | None = None,
+        observer: Observer | None = None,
+        **overrides: Unpack[Overrides],
+    ) -> Context:
+        """Run `retrieve` in a thread, without blocking the event loop; several questions may run at the same time."""
+        run = partial(self.retrieve, query, config=config, where=where, vector=vector, observer=observer)
+        return await asyncio.to_thread(run, **overrides)
+
+    def retrieve_many(
+        self,
+        queries: Sequence[str],
+        *,
+        config: RetrieverConfig | None = None,
+        where: Where | None = None,
+        **overrides: Unpack[Overrides],
+    ) -> list[Context]:
+        """Return the contexts of several questions, in their order, over one state of the corpus.
+
+        The questions run at the same time, up to 16 of them, and a cross-encoder reads the pairs of all in common
+        batches. A `deadline` begins for each question when that question does.
+
+        Args:
+            queries: the questions.
+            config: as for `retrieve`, like `where` and the overrides, for all questions.
+            where: as for `retrieve`.
+            overrides: any value of `RetrieverConfig`, by name.
+
+        Raises:
+            ValidationError: `queries` is a single text.
+            MeveError: as `retrieve`; the error of the first question that failed.
+        """
+        check_keywords(self.retrieve_many, overrides)
+        listed = _as_list("queries", queries)
+        for query in listed:
+            check_query(query)
+        check_where(where)
+        with self._corpus.lock.reading():
+            settings = self._resolve(config, overrides)
+
+            def run(engine: Engine, question: Query) -> Context:
+                with self._corpus.lock.joining():
+                    return self._run(engine, question, settings, None)
+
+            return retrieve_together(self.engine, [Query(text=each, where=where) for each in listed], run)
+
+    def _resolve(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
+        settings = self.engine.resolve_config(config, overrides)
+        if not len(self._corpus):
+            raise EmptyCorpusError("the corpus is empty: add passages first")
+        return settings
+
+    def _run(self, engine: Engine, question: Query, settings: RetrieverConfig, observer: Observer | None) -> Context:
+        dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
+        sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
+        return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
 
     def _make_sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[Source, Source]:
         dense = DenseSource(self._corpus, counted=counted)
@@ -398,6 +456,17 @@ class Retriever:
             "lexical": self._corpus.lexical_kinds,
             "config": self.config.to_dict(),
         }
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
+        """Refuse `pickle`, `copy.copy` and `copy.deepcopy`.
+
+        Raises:
+            ConfigurationError: always; the message says what to do instead.
+        """
+        raise ConfigurationError(
+            "a Retriever can't be pickled or copied: threads may share it; for another process, call save(folder) here "
+            "and Retriever.load(folder) there"
+        )
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"

@@ -2,6 +2,8 @@
 
 import copy
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, Self, TypeAlias
 
@@ -161,13 +163,21 @@ class CrossEncoderVerifier:
             PassageError: a passage isn't text.
             ModelError: the model failed, or returned NaN.
         """
-        room = self._room(query)
+        self._room(query)
         if isinstance(passages, str) or not all(isinstance(text, str) for text in passages):
             raise PassageError("passages must be a list of texts: put a single text in a list")
-        if not len(passages):
+        return self.score_pairs([(query, text) for text in passages])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """Return the model's logits of pairs of query and passage, shape (n,), in the order given.
+
+        Pairs of several queries share batches. Raises as `raw_scores`.
+        """
+        if not len(pairs):
             return np.zeros(0, dtype=np.float32)
-        keys = [(query, text) for text in passages]
-        scores = self._cache.fetch(keys, lambda missing: self._read(missing, room)[0].tolist())
+        if not all(isinstance(text, str) for _, text in pairs):
+            raise PassageError("passages must be texts")
+        scores = self._cache.fetch(list(pairs), lambda missing: self._read(missing)[0].tolist())
         return np.asarray(scores, dtype=np.float32)
 
     @property
@@ -194,27 +204,41 @@ class CrossEncoderVerifier:
         """
         if not self.scores_sentences:
             raise ModelError(f"{self.name} has no logit per token: add it with meve.training.token_head")
-        room = self._room(query)
+        self._room(query)
         keys = [(query, text) for text in passages]
-        readings = self._readings.fetch(keys, lambda missing: self._read(missing, room)[1])
+        readings = self._readings.fetch(keys, lambda missing: self._read(missing)[1])
         return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
 
-    def _read(self, pairs: Sequence[Texts], room: int) -> tuple[FloatArray, list[list[TokenReading]]]:
-        """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
-        query, passages = pairs[0][0], [text for _, text in pairs]
-        pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
+    def _split(self, pairs: Sequence[Texts]) -> tuple[list[tuple[str, str]], list[int], list[int]]:
+        """Return the pairs with each piece of a long passage, their lengths, and the first of each passage."""
+        read: list[tuple[str, str]] = []
+        lengths: list[int] = []
+        starts: list[int] = []
+        for query, group in groupby(pairs, key=itemgetter(0)):
+            room = self._room(query)
+            texts = [text for _, text in group]
+            pieces, counts, firsts = self._runtime.splitter.split_all(texts, room, overlap=int(_OVERLAP * room))
+            starts += [len(read) + first for first in firsts]
+            read += [(query, piece) for piece in pieces]
+            lengths += counts
+        return read, lengths, starts
+
+    def _read(self, pairs: Sequence[Texts]) -> tuple[FloatArray, list[list[TokenReading]]]:
+        """Return the logits of pairs, and the readings of each passage's tokens, which are cached."""
+        read, lengths, starts = self._split(pairs)
         order = np.argsort(-np.asarray(lengths), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        logits, tokens = self._compute([[(query, pieces[i]) for i in batch] for batch in batches])
+        logits, tokens = self._compute([[read[i] for i in batch] for batch in batches])
         logits[order] = logits.copy()
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
-                f"{self.name} returned NaN or infinity for {broken} of {len(pieces)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(read)} pairs: check the model's files"
             )
         readings: list[list[TokenReading]] = []
         if tokens:
-            readings = place_readings(passages, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
+            texts, pieces = [text for _, text in pairs], [piece for _, piece in read]
+            readings = place_readings(texts, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
             self._readings.put(dict(zip(pairs, readings, strict=True)))
         return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
 
