@@ -10,10 +10,11 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
+from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike, make_engine
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -64,7 +65,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:

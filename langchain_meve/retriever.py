@@ -15,13 +15,14 @@ from langchain_meve._documents import RetrievedDocuments, context_to_documents, 
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability, parse_query
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
+from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.trace import Observer
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 _OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens")
@@ -96,7 +97,7 @@ class MeVeRetriever(BaseRetriever):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
@@ -152,7 +153,7 @@ class MeVeRetriever(BaseRetriever):
         filter_keyword: str | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:

@@ -12,9 +12,10 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters import VectorStoreAdapter
 from langchain_meve.retriever import MeVeRetriever
+from meve.components.verifiers import VerifierLike
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 
@@ -43,7 +44,7 @@ class MeVeVectorStore(VectorStore):
         documents: Sequence[Document] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
     ) -> None:
         self.inner = inner

@@ -16,11 +16,12 @@ from llama_index_meve._default_tokenizer import global_token_counter, resolve_to
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
+from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.types import Candidate, Query
 
 
@@ -86,7 +87,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:

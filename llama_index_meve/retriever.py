@@ -21,12 +21,13 @@ from llama_index_meve._query_bundle import query_context, query_vector
 from llama_index_meve._vector_stores import make_store
 from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
+from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.integrations._option_names import merge_options, translate_options
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 
@@ -88,7 +89,7 @@ class MeVeRetriever(BaseRetriever):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:
@@ -123,7 +124,7 @@ class MeVeRetriever(BaseRetriever):
         nodes: Sequence[BaseNode] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:

@@ -166,6 +166,10 @@ class StaleWarning(UserWarning):
     """A store holds other passages than its keyword index."""
 
 
+class LanguageWarning(UserWarning):
+    """The verifier that ships reads English, and the question or the passages are in another language."""
+
+
 @contextmanager
 def wrap_errors(error: type[MeveError], action: str) -> Iterator[None]:
     """Raise `error`, naming the action, in place of any other exception; a `MeveError` passes unchanged."""

@@ -12,7 +12,8 @@ from meve.components._shipped_models import FittedModels, find_fitted_models
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import resolve_verifier
+from meve.components.verifiers import VerifierLike, resolve_verifier
+from meve.pipeline._language_check import warn_of_language
 from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
@@ -34,9 +35,9 @@ class EngineOptions(Settings, total=False):
     embedder: Embedder | str | None
     """An embedder, the name or folder of a sentence-transformers model, or one of those that ship and need no torch:
     `minilm` (all-MiniLM-L6-v2), the default of `Retriever`, and `static`, the default elsewhere."""
-    verifier: Verifier | str | None
-    """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
-    the cross-encoder that ships and needs no torch."""
+    verifier: VerifierLike | None
+    """A verifier, the name or folder of a cross-encoder, a reranker of your own (docs/rerankers.md), or `cosine` for
+    the calibrated cosine of `minilm`; by default the cross-encoder that ships and needs no torch."""
     tokens: TokenCounterLike | None
     """The token counter; by default the one that `config` names, else BERT's WordPiece, which ships."""
 
@@ -65,6 +66,8 @@ class Engine:
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
+    warned: set[str] = field(default_factory=set, repr=False)
+    """What was warned of already; each warning comes once."""
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
     _counters: TokenCounters = field(init=False, repr=False)
 
@@ -172,7 +175,9 @@ class Engine:
             notes=notes or {},
             observer=observer,
         )
-        return pipeline.run(query, settings)
+        context = pipeline.run(query, settings)
+        warn_of_language(context, context.trace.verifier, self.warned)
+        return context
 
     def _find_fitted(self) -> FittedModels:
         return find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)
@@ -182,7 +187,7 @@ def make_engine(
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
-    verifier: Verifier | str | None = None,
+    verifier: VerifierLike | None = None,
     tokens: TokenCounterLike | None = None,
     default_embedder: str = FAST,
     **settings: Unpack[Settings],

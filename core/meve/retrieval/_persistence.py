@@ -16,7 +16,7 @@ from meve.calibration.probability_maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
 from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import resolve_verifier
+from meve.components.verifiers import VerifierLike, resolve_verifier
 from meve.errors import (
     IndexCorruptError,
     IndexMismatchError,
@@ -27,7 +27,7 @@ from meve.errors import (
 )
 from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
-from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
 from meve.types import Passage
@@ -149,7 +149,7 @@ def load_engine(
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
-    verifier: Verifier | str | None = None,
+    verifier: VerifierLike | None = None,
     tokens: TokenCounterLike | None = None,
     **settings: Unpack[Settings],
 ) -> Engine:

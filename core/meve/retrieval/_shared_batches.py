@@ -89,7 +89,8 @@ class SharedBatches:
 
     def __init__(self, verifier: Any, meeting: _Meeting) -> None:  # noqa: ANN401
         self._verifier, self._meeting = verifier, meeting
-        self.name, self.calibration = verifier.name, verifier.calibration
+        self.name: str = verifier.name
+        self.calibration: Calibration = verifier.calibration
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
         """Return uncalibrated scores, shape (n,), in the order given."""
