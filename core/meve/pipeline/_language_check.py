@@ -1,10 +1,8 @@
 """Warn once if an English verifier is given text in another language."""
 
-import warnings
-
 from meve.components._language import find_foreign_language
 from meve.components.verifiers import SHIPPED_VERIFIER
-from meve.errors import LanguageWarning
+from meve.errors import LanguageWarning, warn
 from meve.pipeline.context import Context
 
 MOST_READ = 8
@@ -29,7 +27,7 @@ def warn_of_language(context: Context, verifier: str, warned: set[str]) -> None:
     if language is None:
         return
     warned.add(LanguageWarning.__name__)
-    warnings.warn(
+    warn(
         f"the {what} seem to be {language}, but {verifier} reads English: give multilingual models, such as "
         "verifier='BAAI/bge-reranker-v2-m3' and embedder='BAAI/bge-m3' (docs/rerankers.md)",
         LanguageWarning,

@@ -14,6 +14,7 @@ from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
 from meve.pipeline._language_check import warn_of_language
+from meve.pipeline._log import log_context
 from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
@@ -176,6 +177,7 @@ class Engine:
             observer=observer,
         )
         context = pipeline.run(query, settings)
+        log_context(context)
         warn_of_language(context, context.trace.verifier, self.warned)
         return context
 

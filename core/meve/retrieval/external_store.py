@@ -1,12 +1,11 @@
 """Retrieve verified context from an external store, such as a vector database."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, Unpack
 
-from meve.errors import ConfigurationError, RetrievalError, StaleWarning, wrap_errors
+from meve.errors import ConfigurationError, RetrievalError, StaleWarning, warn, wrap_errors
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -192,7 +191,7 @@ class StoreRetriever:
         """Return whether the keyword index is stale; warn once until it is up to date again."""
         stale = self.is_stale
         if stale and not self._warned:
-            warnings.warn(
+            warn(
                 f"{self.store.name} holds other passages than the {len(self._keywords)} in the keyword index: call "
                 "refresh()",
                 StaleWarning,

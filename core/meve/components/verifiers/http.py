@@ -20,7 +20,7 @@ LONGEST_PAUSE = 60.0
 LARGEST_ANSWER = 32_000_000
 """The most bytes that are read of an answer."""
 
-logger = getLogger("meve.verifiers.http")
+logger = getLogger("meve.verifiers")
 
 
 class HttpReranker(ScoreVerifier):
@@ -107,17 +107,19 @@ class HttpReranker(ScoreVerifier):
                 with self._opener.open(request, timeout=self._timeout) as response:
                     return json.loads(response.read(LARGEST_ANSWER))
             except HTTPError as error:
+                cause = f"status {error.code}"
                 failure = f"{self._url} answered {error.code} {error.reason}: {_read_error(error)}"
                 if error.code not in RETRIED:
                     raise ModelError(failure) from None
                 asked = _read_pause(error.headers.get("Retry-After"))
             except (URLError, OSError, http.client.HTTPException) as error:
+                cause = type(error).__name__
                 failure = f"{self._url} gave no answer: {error}"
             except ValueError as error:
                 raise ModelError(f"{self._url} must answer in JSON: {error}") from error
             if attempt < self._retries:
                 pause = min(max(asked, 0.5 * 2**attempt), LONGEST_PAUSE)
-                logger.warning("rerank request %d failed, next one in %.1f s: %s", attempt + 1, pause, failure)
+                logger.warning("rerank request %d failed, next one in %.1f s: %s", attempt + 1, pause, cause)
                 time.sleep(pause)
         raise ModelError(f"{failure} ({self._retries + 1} requests)")
 
