@@ -5,12 +5,14 @@ import copy
 import pickle
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from meve import Passage, Retriever
 from meve.errors import ConfigurationError, ModelError, QueryError, RetrievalError, ValidationError
+from meve.retrieval._shared_batches import _Meeting
 from meve.testing.fakes import OverlapVerifier
 from tests.fake_components import make_components
 
@@ -124,3 +126,29 @@ def test_async_questions_run_at_the_same_time():
 def test_copies_are_refused_with_the_way_out(make):
     with pytest.raises(ConfigurationError, match=r"can't be pickled or copied.*save\(folder\).*Retriever\.load"):
         make(make_retriever())
+
+
+def test_question_whose_call_is_being_read_takes_no_others_call():
+    """Two questions are read, a third waits, a fourth ends: nobody but the third may start its call."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def score(pairs):
+        if pairs[0][1] == "1":
+            begun.set()
+            assert go_on.wait(5)
+        return np.array([float(text) for _, text in pairs], dtype=np.float32)
+
+    meeting = _Meeting(score, running=2)
+    with ThreadPoolExecutor(3) as pool:
+        slow = [pool.submit(meeting.wait, [("q", "1")]) for _ in range(2)]
+        assert begun.wait(5)
+        with meeting.changed:
+            meeting.running += 2
+        third = pool.submit(meeting.wait, [("q", "2")])
+        while not meeting.waiting:
+            time.sleep(0.001)
+        meeting.leave()
+        assert third.result(5).tolist() == [2.0]
+        time.sleep(0.05)
+        go_on.set()
+        assert [each.result(5).tolist() for each in slow] == [[1.0], [1.0]]

@@ -51,7 +51,7 @@ class _Meeting:
         with self.changed:
             self.waiting.append(call)
             self.changed.notify_all()
-            self.changed.wait_for(lambda: call.is_done or (bool(self.waiting) and len(self.waiting) >= self.running))
+            self.changed.wait_for(lambda: call.is_done or (call in self.waiting and len(self.waiting) >= self.running))
             calls, self.waiting = ([], self.waiting) if call.is_done else (self.waiting, [])
             self.running -= len(calls)  # these can't wait again before they have their scores
         if calls:
