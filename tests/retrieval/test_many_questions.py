@@ -129,7 +129,7 @@ def test_copies_are_refused_with_the_way_out(make):
 
 
 def test_question_whose_call_is_being_read_takes_no_others_call():
-    """Two questions are read, a third waits, a fourth ends: nobody but the third may start its call."""
+    """Many questions are read, one waits, and another ends: only the one that waits may start its call."""
     begun, go_on = threading.Event(), threading.Event()
 
     def score(pairs):
@@ -138,17 +138,17 @@ def test_question_whose_call_is_being_read_takes_no_others_call():
             assert go_on.wait(5)
         return np.array([float(text) for _, text in pairs], dtype=np.float32)
 
-    meeting = _Meeting(score, running=2)
-    with ThreadPoolExecutor(3) as pool:
-        slow = [pool.submit(meeting.wait, [("q", "1")]) for _ in range(2)]
+    meeting = _Meeting(score, running=12)
+    with ThreadPoolExecutor(13) as pool:
+        slow = [pool.submit(meeting.wait, [("q", "1")]) for _ in range(12)]
         assert begun.wait(5)
         with meeting.changed:
             meeting.running += 2
-        third = pool.submit(meeting.wait, [("q", "2")])
+        last = pool.submit(meeting.wait, [("q", "2")])
         while not meeting.waiting:
             time.sleep(0.001)
         meeting.leave()
-        assert third.result(5).tolist() == [2.0]
+        assert last.result(5).tolist() == [2.0]
         time.sleep(0.05)
         go_on.set()
-        assert [each.result(5).tolist() for each in slow] == [[1.0], [1.0]]
+        assert [each.result(5).tolist() for each in slow] == [[1.0]] * 12
