@@ -128,7 +128,7 @@ async def compare_speed() -> None:
         stores: dict[str, Any] = {
             "InMemoryStore": langgraph_stores.in_memory(embedder),
             "AsyncSqliteStore": sqlite_store,
-            "MeVeStore": MeVeStore(memory),
+            "MeVeStore": MeVeStore(memory, namespaces="memories/{user_id}/*"),
         }
         for store in stores.values():
             for begin in range(0, ITEMS, 500):

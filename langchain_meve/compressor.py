@@ -12,9 +12,14 @@ from langchain_meve._documents import context_to_documents, documents_to_passage
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
-from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.engine import TokenCounterLike, make_engine
+from meve.integrations._rerank_settings import resolve_rerank_config
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
+from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
 from meve.ports import Embedder
+
+
+def _default_engine() -> Engine:
+    return make_engine(config=resolve_rerank_config(None))
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -29,14 +34,18 @@ class MeVeCompressor(BaseDocumentCompressor):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    engine: Any = Field(default_factory=make_engine, exclude=True, repr=False)
+    engine: Any = Field(default_factory=_default_engine, exclude=True, repr=False)
     """A `meve.pipeline.engine.Engine` with models and settings, shared by all copies; by default the shipped models."""
     k: PositiveInt | None = None
     """The most documents to return; None for no limit but the budget."""
     threshold: Probability | None = None
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
-    """The most tokens of all documents together, separators included; None for the value in `config`."""
+    """The most tokens of all documents together, separators included; None for the value in `config`, which is 4,096
+    without a `config`."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
+    default `return`."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     trace_text: bool = False
@@ -82,6 +91,7 @@ class MeVeCompressor(BaseDocumentCompressor):
             MeveError: an unknown option, or a component that can't be loaded.
         """
         check_wrapper_keywords(cls.make, cls, fields)
+        config = resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
@@ -104,7 +114,8 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         if not query.strip():
             return []
-        own = {name: getattr(self, name) for name in ("k", "threshold", "max_tokens")}
+        names = ("k", "threshold", "max_tokens", "when_insufficient")
+        own = {name: getattr(self, name) for name in names}
         options = {**self.options, **merge_options(LANGCHAIN_OPTION_NAMES, own)}
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)

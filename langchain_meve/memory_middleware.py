@@ -11,7 +11,7 @@ from langchain_core.runnables.config import ensure_config
 from langgraph.runtime import Runtime
 
 from langchain_meve._messages import append_to_system_message, last_answer, last_turn, visible_texts
-from langchain_meve._turn_state import MemoryAgentState, note_user_messages, open_turn
+from langchain_meve._turn_state import MemoryAgentState, earlier_turns, note_user_messages, open_turn
 from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.conversation import Turn
 from meve.memory import GovernedMemory
@@ -38,6 +38,8 @@ class _OpenTurn:
     session_id: str | None
     messages: list[Turn]
     """The turn's messages so far, in order."""
+    before: list[Turn]
+    """The user's conversation before the turn; empty if another user may have written in it."""
 
     @property
     def query(self) -> str:
@@ -149,7 +151,8 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     ) -> _OpenTurn:
         user = self._user(runtime)
         turns = open_turn(state or {}, messages, user_key(user))
-        return _OpenTurn(user_id=user, session_id=resolve_session_id(ensure_config()), messages=turns)
+        before = earlier_turns(state or {}, messages, user_key(user)) if self._rules.reads_context else []
+        return _OpenTurn(user_id=user, session_id=resolve_session_id(ensure_config()), messages=turns, before=before)
 
     def _memory_text(self, turn: _OpenTurn, shown: tuple[str, ...]) -> str:
         with tolerate_failures(self._on_error, "recalling from memory"):
@@ -173,6 +176,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
                 recall=self._pending.pop(turn.key),
                 answer=answer,
                 rules=self._rules,
+                before=turn.before,
             )
 
 

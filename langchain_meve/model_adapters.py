@@ -1,6 +1,6 @@
 """Adapters that use LangChain's embeddings, cross-encoders and rerankers as MeVe's embedder and verifier."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -8,11 +8,12 @@ import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import BaseChatModel
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
 from meve.components.verifiers.own import UNCALIBRATED, Scale, ScoreVerifier
-from meve.errors import ModelError, PassageError, QueryError, wrap_errors
+from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
 from meve.integrations._reranker_limits import lift_limits
 from meve.types import FloatArray, Similarity
 
@@ -116,6 +117,17 @@ class LangChainReranker(ScoreVerifier):
 
 _PLACE = "meve_place"
 """The metadata key of a document's position among the given ones."""
+
+
+def complete_with(model: BaseChatModel) -> Callable[[str], str]:
+    """Return a function that sends a prompt to a chat model and returns its text, as `LlmExtractor` takes it.
+
+    Raises:
+        ConfigurationError: it is no chat model.
+    """
+    if not isinstance(model, BaseChatModel):
+        raise ConfigurationError(f"model must be a LangChain chat model, got {model!r:.60}")
+    return lambda prompt: str(model.invoke(prompt).text)
 
 
 def _check_texts(texts: object) -> None:

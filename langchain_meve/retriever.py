@@ -18,22 +18,22 @@ from meve import Retriever
 from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options, translate_options
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
-_OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens")
+_OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens", "when_insufficient")
 
 
 class MeVeRetriever(BaseRetriever):
     """Retrieves, verifies and ranks documents and cuts them to a token budget.
 
-    It may return fewer than `k` documents, or none, if the verifier rejects the rest. Each document's metadata holds
-    its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share one
-    corpus and its models.
+    If the verified documents don't suffice, others follow, or what `when_insufficient` says. Each document's metadata
+    holds its relevance score, whether it was verified, and its source. Copies, bindings and configured versions share
+    one corpus and its models.
 
     Setup:
         `pip install 'meve[langchain]'` includes the models; no API key and no network are needed.
@@ -64,6 +64,9 @@ class MeVeRetriever(BaseRetriever):
     """The probability from which a document counts as verified, in [0, 1]; None for the value in `config`."""
     max_tokens: PositiveInt | None = None
     """The most tokens of all documents together, separators included; None for the value in `config`."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
+    default `return`."""
     options: dict[str, Any] = Field(default_factory=dict, repr=False)
     """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     filter: Any = Field(default=None, repr=False)

@@ -12,6 +12,7 @@ from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
 from meve.integrations._option_names import translate_options
 from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
+from meve.pipeline.config import WhenInsufficient
 from meve.pipeline.context import Context
 
 
@@ -26,7 +27,7 @@ def create_meve_tool(
     name: str = "search_documents",
     description: str = TOOL_DESCRIPTION,
     *,
-    unverified: bool = False,
+    when_insufficient: WhenInsufficient = "verified_only",
     filter: Any = None,
     **options: Any,
 ) -> BaseTool:
@@ -36,7 +37,8 @@ def create_meve_tool(
         retriever: the retriever itself, not a bound or configurable one: pass its options here.
         name: the tool's name for the model.
         description: the tool's description for the model.
-        unverified: whether to show an insufficient context; otherwise the model reads that nothing answers.
+        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
+            default its verified passages. Where no passage is left, it reads that nothing answers.
         filter: the condition that documents must satisfy, instead of the retriever's.
         options: `k` and any value of `meve.RetrieverConfig`, for every call.
 
@@ -52,18 +54,19 @@ def create_meve_tool(
             f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
             "was bound to it (filter, k, …) as options"
         )
+    options["when_insufficient"] = when_insufficient
     retriever.retriever.engine.resolve_config(None, translate_options(LANGCHAIN_OPTION_NAMES, options))
     call_options = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         try:
-            return _tool_result(retriever.invoke(query, config, **call_options), unverified=unverified)
+            return _tool_result(retriever.invoke(query, config, **call_options))
         except QueryError as error:
             return f"The query is invalid: {error}", {}
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         try:
-            return _tool_result(await retriever.ainvoke(query, config, **call_options), unverified=unverified)
+            return _tool_result(await retriever.ainvoke(query, config, **call_options))
         except QueryError as error:
             return f"The query is invalid: {error}", {}
 
@@ -72,9 +75,8 @@ def create_meve_tool(
     )
 
 
-def _tool_result(documents: list[Any], *, unverified: bool) -> tuple[str, dict[str, Any]]:
+def _tool_result(documents: list[Any]) -> tuple[str, dict[str, Any]]:
     context: Context | None = documents.context if isinstance(documents, RetrievedDocuments) else None
     if context is None:
         return NO_RESULT_MESSAGE, {}
-    text = context.text if context.sufficient or unverified else ""
-    return text or NO_RESULT_MESSAGE, context.to_dict()
+    return context.text or NO_RESULT_MESSAGE, context.to_dict()

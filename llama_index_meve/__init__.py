@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from llama_index_meve.dialogue_block import MeVeDialogueBlock, dialogue_from_messages
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.memory_block import MeVeMemoryBlock
+    from llama_index_meve.memory_tools import create_memory_tools
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.query_engine import create_meve_query_engine
     from llama_index_meve.reranker import LlamaIndexReranker
@@ -28,6 +29,7 @@ _MODULES = {
     "MeVeMemoryBlock": "memory_block",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
+    "create_memory_tools": "memory_tools",
     "create_meve_query_engine": "query_engine",
     "create_meve_tool": "tool",
     "dialogue_from_messages": "dialogue_block",
@@ -42,6 +44,7 @@ __all__ = [
     "MeVeMemoryBlock",
     "MeVePostprocessor",
     "MeVeRetriever",
+    "create_memory_tools",
     "create_meve_query_engine",
     "create_meve_tool",
     "dialogue_from_messages",

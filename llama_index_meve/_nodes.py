@@ -40,7 +40,7 @@ class NodePassage(Passage):
 
 
 VERIFIED = "meve_verified"
-"""The metadata key of retrieved nodes that weren't verified; its value is False."""
+"""The metadata key that says whether a retrieved node was verified."""
 
 
 def node_to_passage(node: BaseNode) -> NodePassage:
@@ -69,7 +69,7 @@ def nodes_to_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
 def context_to_nodes(context: Context) -> list[NodeWithScore]:
     """Return the passages of a context as copies of their nodes, best first, scored by their probability.
 
-    A node that wasn't verified has `meve_verified: False` in its metadata, which models don't see.
+    Each node's metadata says in `meve_verified` whether it was verified; models don't see that.
     """
     nodes = []
     for selected in context.passages:
@@ -79,18 +79,16 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
         else:
             node = TextNode(id_=passage.id, text=passage.content, metadata=dict(passage.metadata))
             node.excluded_llm_metadata_keys = list(passage.metadata)  # tokens were counted without metadata
-        node.metadata.pop(VERIFIED, None)  # of an earlier retrieval
-        if not selected.verified:
-            mark_unverified(node)
+        mark_verified(node, selected.verified)
         nodes.append(NodeWithScore(node=node, score=None if selected.score is None else float(selected.score)))
     return nodes
 
 
-def mark_unverified(node: BaseNode) -> None:
-    """Set `meve_verified: False` in the node's metadata, which models don't see."""
-    node.metadata[VERIFIED] = False
-    node.excluded_llm_metadata_keys = [*node.excluded_llm_metadata_keys, VERIFIED]
-    node.excluded_embed_metadata_keys = [*node.excluded_embed_metadata_keys, VERIFIED]
+def mark_verified(node: BaseNode, verified: bool) -> None:
+    """Set `meve_verified` in the node's metadata, where neither models nor embedders see it."""
+    node.metadata[VERIFIED] = verified
+    node.excluded_llm_metadata_keys = list(dict.fromkeys([*node.excluded_llm_metadata_keys, VERIFIED]))
+    node.excluded_embed_metadata_keys = list(dict.fromkeys([*node.excluded_embed_metadata_keys, VERIFIED]))
 
 
 def copy_node(node: BaseNode) -> BaseNode:

@@ -11,6 +11,7 @@ import yaml
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._wrapper_support import check_memory
+from meve.memory._write.extraction import RuleExtractor
 from meve.memory.turns import TurnRules
 
 _OPEN_MEMORIES: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
@@ -34,8 +35,8 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
         ConfigurationError: JSON can't represent an option.
     """
     rules: TurnRules = chat_memory.remember
-    if rules.facts is not None:
-        raise ConfigurationError("remember can't be serialized: its facts is a function")
+    if not isinstance(rules.extractor, RuleExtractor) or rules.background is not None:
+        raise ConfigurationError("remember can't be serialized: its extractor isn't the one by rules")
     if chat_memory.memory.file is None:
         raise ConfigurationError("a memory without a file can't be serialized: open it with GovernedMemory.open(file)")
     data = {

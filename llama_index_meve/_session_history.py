@@ -82,6 +82,12 @@ class SessionHistory:
                 added.append(StoredMessage(id_, f"{digest}-{seen[digest]}", message))
         return added
 
+    def messages_before(self, stored: StoredMessage) -> list[ChatMessage]:
+        """Return the messages before one of the session's newest; none for an older one."""
+        page = self.memory.messages.page(self.session_id, user_id=self.user_id, limit=_FIRST_PAGE, newest=True)
+        ids = [each.id for each in page]
+        return messages_from_records(page[: ids.index(stored.id)]) if stored.id in ids else []
+
     def contains(self, stored: StoredMessage) -> bool:
         try:
             self.memory.get(stored.id, user_id=self.user_id)

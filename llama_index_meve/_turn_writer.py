@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from llama_index_meve._message_content import ends_turn, is_answer, role_of, text_of, to_turns
+from llama_index_meve._message_content import ends_turn, is_answer, message_digest, role_of, text_of, to_turns
 from llama_index_meve._session_history import SessionHistory, StoredMessage
 from llama_index_meve._turn_recall import OpenQuestions
 from meve.errors import MeveError
@@ -74,6 +74,7 @@ def _write_turn(history: SessionHistory, turn: PendingTurn, questions: OpenQuest
     recall = questions.take_answered(turn.question) if turn.ends_turn else None
     if not history.contains(turn.stored):
         return
+    before = history.messages_before(turn.stored) if rules.reads_context else []
     record_turns(
         history.memory,
         to_turns([message], [turn.stored.fact_key]),
@@ -82,4 +83,5 @@ def _write_turn(history: SessionHistory, turn: PendingTurn, questions: OpenQuest
         recall=recall if is_answer(message) else None,
         answer=text_of(message),
         rules=rules,
+        before=to_turns(before, [message_digest(each) for each in before]),
     )

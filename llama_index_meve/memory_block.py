@@ -1,6 +1,7 @@
 """MeVeMemoryBlock: governed memory as a block of LlamaIndex's own Memory."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -158,9 +159,10 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             recall, answer = self._take_answered(messages, session)
             new = [m for m in messages if (session, message_digest(m)) not in self._seen]
             turns = to_turns(new, [message_digest(m) for m in new])
+            known = list(takewhile(lambda m: m is not new[0], messages)) if new else []
             record_turns(
                 self.memory, turns, user_id=self.user_id, session_id=session, recall=recall, answer=answer,
-                rules=self.remember,
+                rules=self.remember, before=to_turns(known, [message_digest(m) for m in known]),
             )  # fmt: skip
             self._seen |= {(session, turn.id) for turn in turns}
         if len(self._seen) > _MAX_SEEN_TURNS:

@@ -15,10 +15,10 @@ from llama_index_meve._async_bridge import await_or_call, native_method, run_in_
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
-from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
-from meve.pipeline.config import RetrieverConfig
+from meve.integrations._rerank_settings import resolve_rerank_config
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
 from meve.ports import Embedder
@@ -26,7 +26,7 @@ from meve.types import Candidate, Query
 
 
 def _default_engine() -> Engine:
-    return make_engine(tokens=global_token_counter())
+    return make_engine(config=resolve_rerank_config(None), tokens=global_token_counter())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
@@ -48,14 +48,15 @@ class MeVePostprocessor(BaseNodePostprocessor):
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     """The probability from which a node counts as verified, in [0, 1]; None for the engine's."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
-    """The most tokens of all nodes together, separators included; None for the engine's."""
+    """The most tokens of all nodes together, separators included; None for the engine's, which is 4,096 without a
+    `config`."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
     """A retriever that is searched if too few nodes are verified; None to reconsider the best of the given nodes."""
-    when_empty: WhenEmpty = "nothing"
-    """The result if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without asking the
-    model, or the `best` node, unverified."""
+    when_insufficient: WhenInsufficient | None = None
+    """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the engine's value, by default
+    `return`. On an empty context LlamaIndex answers 'Empty Response' without asking the model."""
 
     def __init__(self, **fields: Any) -> None:
         """Check the fields, and take any value of `meve.RetrieverConfig` by name.
@@ -104,7 +105,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
             MeveError: an unknown option, or a component that isn't available.
         """
         check_wrapper_keywords(cls.make, cls, fields)
-        counter = resolve_token_counter(tokens, config)
+        counter, config = resolve_token_counter(tokens, config), resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 
@@ -146,17 +147,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
         return context
 
     def _engine_options(self) -> dict[str, Any]:
-        own = {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens")}
-        return {**self.options, **merge_options(OPTION_MAP, own)}
-
-    def _select(self, nodes: Sequence[NodeWithScore], bundle: QueryBundle) -> list[NodeWithScore]:
-        context = self.context(nodes, bundle)
-        if context.passages or self.when_empty == "nothing":
-            return context_to_nodes(context)
-        passages = nodes_to_passages(each.node for each in nodes)
-        return best_candidate(
-            context, lambda ids: [p for p in passages if p.id in ids], self.engine, self._engine_options()
-        )
+        names = ("top_n", "threshold", "max_tokens", "when_insufficient")
+        return {**self.options, **merge_options(OPTION_MAP, {name: getattr(self, name) for name in names})}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -180,7 +172,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         }
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-                selected = self._select(nodes, query_bundle)
+                selected = context_to_nodes(self.context(nodes, query_bundle))
                 event.on_end(payload={EventPayload.NODES: selected})
         finally:
             if is_listened_to:

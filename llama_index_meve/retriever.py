@@ -3,7 +3,7 @@
 import asyncio
 import copy
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -19,7 +19,6 @@ from llama_index_meve._metadata_filters import filter_predicate, normalize_filte
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._query_bundle import query_context, query_vector
 from llama_index_meve._vector_stores import make_store
-from llama_index_meve._when_empty import WhenEmpty, best_candidate
 from meve import Retriever
 from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError, EmptyCorpusError
@@ -34,21 +33,18 @@ from meve.retrieval.external_store import StoreRetriever
 class MeVeRetriever(BaseRetriever):
     """Verified retrieval as a LlamaIndex retriever.
 
-    It returns verified nodes, best first, within the token budget; then others if these don't suffice, marked with
-    `meve_verified: False`; perhaps none. A node's score is the probability that it answers. The verifier judges the
-    text that embedders see; the budget counts the text that
-    models are sent.
+    It returns verified nodes, best first, within the token budget; then others if these don't suffice, or what
+    `when_insufficient` says. Each node's metadata holds `meve_verified`. A node's score is the probability that it
+    answers. The verifier judges the text that embedders see; the budget counts the text that models are sent.
 
     Args:
         retriever: a `meve.Retriever`, or a `meve.retrieval.external_store.StoreRetriever`; copies share it.
         top_k: the most nodes; None for as many as the budget allows.
         filters: conditions on metadata, applied in every phase.
-        when_empty: what to return if nothing qualifies: `nothing`, on which LlamaIndex answers 'Empty Response' without
-            asking the model, or the `best` candidate, unverified.
         objects: nodes that stand for other objects, as for any LlamaIndex retriever.
         object_map: the objects by node.
         verbose: whether LlamaIndex prints the objects it enters.
-        options: any value of `meve.RetrieverConfig`, by name.
+        options: any value of `meve.RetrieverConfig`, by name, such as `when_insufficient`.
         callback_manager: LlamaIndex's.
 
     Raises:
@@ -61,7 +57,6 @@ class MeVeRetriever(BaseRetriever):
         *,
         top_k: int | None = None,
         filters: MetadataFilters | None = None,
-        when_empty: WhenEmpty = "nothing",
         callback_manager: CallbackManager | None = None,
         objects: list[IndexNode] | None = None,
         object_map: dict[str, Any] | None = None,
@@ -76,7 +71,6 @@ class MeVeRetriever(BaseRetriever):
         check_keywords(type(self).__init__, options, also=Overrides.__annotations__)
         self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
-        self.when_empty = when_empty
         given = {} if top_k is None else {"top_k": top_k}
         self.options = merge_options({}, translate_options(OPTION_MAP, {**given, **options}))
         retriever.engine.resolve_config(None, self.options)  # raises for invalid options
@@ -166,6 +160,20 @@ class MeVeRetriever(BaseRetriever):
         other.options = dict(self.options)
         return other
 
+    def with_options(self, **options: Any) -> Self:
+        """Return a copy with other options, which shares corpus and models.
+
+        Args:
+            options: `top_k`, and any value of `meve.RetrieverConfig`.
+
+        Raises:
+            ConfigurationError: an unknown option, or a value out of range.
+        """
+        other = copy.deepcopy(self)
+        other.options |= translate_options(OPTION_MAP, options)
+        self.retriever.engine.resolve_config(None, other.options)
+        return other
+
     def context(self, query: QueryType, **options: Any) -> Context:
         """Return the verified context for a question: its text, tokens, sufficiency and trace.
 
@@ -205,21 +213,13 @@ class MeVeRetriever(BaseRetriever):
         if not query_bundle.query_str.strip():
             return []
         try:
-            context = self.context(query_bundle)
+            return context_to_nodes(self.context(query_bundle))
         except EmptyCorpusError:  # all nodes were removed: an index would return nothing
             return []
-        if context.passages or self.when_empty == "nothing":
-            return context_to_nodes(context)
-        return best_candidate(context, self._passages, self.retriever.engine, self.options)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await run_in_thread(self._retrieve, query_bundle)
-
-    def _passages(self, ids: Collection[str]) -> list[Any]:
-        if isinstance(self.retriever, StoreRetriever):
-            return list(self.retriever.store.fetch(list(ids), self.filters))
-        return [self.retriever.get(i) for i in ids if i in self.retriever]
 
     def _handle_recursive_retrieval(self, query_bundle: QueryBundle, nodes: list[NodeWithScore]) -> list[NodeWithScore]:
         resolved = super()._handle_recursive_retrieval(query_bundle, nodes)

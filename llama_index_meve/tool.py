@@ -8,15 +8,20 @@ from llama_index.core.tools import FunctionTool
 
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._instrumentation import dispatcher
-from llama_index_meve._nodes import OPTION_MAP, context_to_nodes
+from llama_index_meve._nodes import context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._option_names import translate_options
 from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
+from meve.pipeline.config import WhenInsufficient
 
 
 def create_meve_tool(
-    retriever: MeVeRetriever, name: str = "search_documents", description: str = TOOL_DESCRIPTION, **options: Any
+    retriever: MeVeRetriever,
+    name: str = "search_documents",
+    description: str = TOOL_DESCRIPTION,
+    *,
+    when_insufficient: WhenInsufficient = "verified_only",
+    **options: Any,
 ) -> FunctionTool:
     """Create a tool that returns the verified context, or says that nothing qualifies or why the query is invalid.
 
@@ -24,24 +29,26 @@ def create_meve_tool(
         retriever: searches.
         name: the tool's name for the model.
         description: the tool's description for the model.
+        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
+            default its verified passages. Where no passage is left, it reads that nothing answers.
         options: any value of `meve.RetrieverConfig`, for every call.
 
     Raises:
         ConfigurationError: an unknown option, or a value out of range.
     """
-    retriever.retriever.engine.resolve_config(None, {**retriever.options, **translate_options(OPTION_MAP, options)})
+    own = retriever.with_options(**options, when_insufficient=when_insufficient)
 
     def search(query: str) -> str:
         nodes: list[NodeWithScore] = []
         dispatcher.event(RetrievalStartEvent(str_or_query_bundle=query))
         try:
-            context = retriever.context(query, **options)
+            context = own.context(query)
             nodes = context_to_nodes(context)
         except QueryError as error:
             return f"The question can't be used: {error}"
         finally:
             dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))
-        return context.text if context.sufficient and context.text else NO_RESULT_MESSAGE
+        return context.text or NO_RESULT_MESSAGE
 
     async def asearch(query: str) -> str:
         return await run_in_thread(search, query)

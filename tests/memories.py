@@ -6,6 +6,9 @@ import zlib
 from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
+
+from meve._formulas import normalize
 from meve.components.embedders import resolve_embedder
 from meve.memory import GovernedMemory
 from meve.memory.records import user_key
@@ -13,9 +16,33 @@ from meve.memory.stores.sqlite._rows import COLUMNS
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 KEY = b"a key of the tests, long enough"
-LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned")
+LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned", "model")
 """The columns that version 3 of the schema lacks."""
 LASTING = {"user_id": "alice", "source": "doc", "policy_class": "factual", "ttl": timedelta(days=5_000)}
+
+
+class FixedExtractor:
+    """An extractor that returns given decisions, or raises, and keeps what it saw."""
+
+    def __init__(self, *decisions, error=None):
+        self.decisions, self.error, self.seen = decisions, error, []
+
+    def extract(self, context):
+        self.seen.append(context)
+        if self.error is not None:
+            raise self.error
+        return self.decisions
+
+
+class WordClassifier:
+    """Calls what holds the word 'diary' private, and all else ephemeral."""
+
+    def __init__(self):
+        self.asked = []
+
+    def classify(self, text, source):
+        self.asked.append(source)
+        return "private" if "diary" in text else "ephemeral"
 
 
 def open_memory(file, **parts):
@@ -87,3 +114,19 @@ def as_version_3(body):
     named = dict(zip(COLUMNS, json.loads(data[4:end]), strict=False))
     values = json.dumps([value for name, value in named.items() if name not in LATER_COLUMNS]).encode()
     return zlib.compress(len(values).to_bytes(4, "big") + values + data[end:])
+
+
+class LastLetters:
+    """Counts words by their last letter, as `WordEmbedder` does by their first; of another dimension."""
+
+    name, dimension, similarity = "words-by-last-letter", 30, "cosine"
+
+    def embed_query(self, text):
+        return self.embed_passages([text])[0]
+
+    def embed_passages(self, texts):
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for vector, text in zip(vectors, texts, strict=True):
+            for word in text.lower().replace(".", "").replace("?", "").split():
+                vector[(ord(word[-1]) - ord("a")) % 30] += 1
+        return normalize(vectors)

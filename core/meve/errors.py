@@ -4,7 +4,7 @@
     ├── ConfigurationError            an invalid setting, option or combination of components
     │   └── MissingExtraError         an optional dependency isn't installed; the message holds the pip line
     ├── ValidationError               invalid input
-    │   ├── QueryError                a query that is empty, of the wrong type, or longer than a model's window
+    │   ├── QueryError                a query that is empty, of the wrong type, or too long for a model
     │   ├── PassageError              a passage without text, or with metadata that JSON can't hold
     │   ├── DuplicateIdError          a taken or repeated id
     │   ├── UnknownIdError            an unknown id
@@ -14,7 +14,8 @@
     │   ├── TokenizerUnavailableError a tokenizer that isn't available
     │   └── CalibrationError          invalid labelled pairs or an invalid calibration
     ├── RetrievalError                a retrieval that failed
-    │   └── EmptyCorpusError          nothing to retrieve from
+    │   ├── EmptyCorpusError          nothing to retrieve from
+    │   └── InsufficientContextError  a context that isn't sufficient, if `when_insufficient` is `raise`
     ├── StorageError                  an index on disk that can't be read or written
     │   ├── IndexNotFoundError        no index at that path
     │   ├── IndexCorruptError         an index with missing, truncated or altered files
@@ -38,6 +39,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 
 class MeveError(Exception):
@@ -98,6 +100,18 @@ class RetrievalError(MeveError):
 
 class EmptyCorpusError(RetrievalError):
     """There is nothing to retrieve from."""
+
+
+class InsufficientContextError(RetrievalError):
+    """A context isn't sufficient, and `when_insufficient` is `raise`; the attribute `context` holds it, unfilled."""
+
+    def __init__(self, message: str, context: Any = None) -> None:  # noqa: ANN401 - made in a layer above
+        super().__init__(message)
+        self.context = context
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep the context when pickled."""
+        return type(self), (str(self), self.context)
 
 
 class StorageError(MeveError):
@@ -165,7 +179,7 @@ class MemoryLostWarning(UserWarning):
 
 
 class StaleWarning(UserWarning):
-    """A store holds other passages than its keyword index."""
+    """A store holds other passages than its keyword index, or vectors of another embedder than the memory's."""
 
 
 class LanguageWarning(UserWarning):

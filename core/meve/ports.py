@@ -28,8 +28,11 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> FloatArray:
         """Embed one query, as a vector of shape (d,).
 
+        The embedders here read a query that exceeds their window in stretches: half of its vector is their mean, and
+        half that of what the query asks for, its last sentences with a question mark or its first and last line.
+
         Raises:
-            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
+            QueryError: the query isn't text, or is too long for the embedder; it is never truncated.
             ModelError: the model failed.
         """
 
@@ -67,7 +70,7 @@ class Verifier(Protocol):
         """Return the model's uncalibrated scores, shape (n,), in the order given.
 
         Raises:
-            QueryError: the query isn't text, or leaves no room for a passage in the model's window.
+            QueryError: the query isn't text, or is too long for the verifier; it is never truncated.
             PassageError: a passage isn't text.
             ModelError: the model failed.
         """
@@ -99,7 +102,7 @@ class PairVerifier(Protocol):
         """Return uncalibrated scores of pairs of query and passage, shape (n,), as `Verifier.raw_scores` would.
 
         Raises:
-            QueryError: a query isn't text, or leaves no room for a passage in the model's window.
+            QueryError: a query isn't text, or is too long for the verifier.
             PassageError: a passage isn't text.
             ModelError: the model failed.
         """
@@ -117,7 +120,7 @@ class SentenceVerifier(Protocol):
         """Return for each passage a probability per sentence, given by its start and end in characters.
 
         Raises:
-            QueryError: the query leaves no room for a passage in the model's window.
+            QueryError: as `Verifier.raw_scores`.
             ModelError: the model failed.
         """
 

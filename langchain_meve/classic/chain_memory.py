@@ -9,7 +9,7 @@ from langchain_classic.memory.utils import get_prompt_input_key
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
 from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
-from langchain_meve._messages import chain_text, visible_texts
+from langchain_meve._messages import chain_text, messages_to_turns, visible_texts
 from langchain_meve._retriever_options import PositiveInt
 from langchain_meve.classic.chat_message_history import MeVeChatMessageHistory
 from meve.conversation import Turn
@@ -112,7 +112,9 @@ class MeVeMemory(BaseMemory):
         """
         query, answer = chain_text(self._input(inputs)), chain_text(self._output(outputs))
         messages = [HumanMessage(query, id=uuid.uuid4().hex), AIMessage(answer, id=uuid.uuid4().hex)]
+        rules = check_rules(self.remember)
         with tolerate_failures(self.on_error, "writing to memory"):
+            before = messages_to_turns(self.history.messages) if rules.reads_context else []
             self.history.add_messages(messages)
             record_turns(
                 self.memory,
@@ -121,7 +123,8 @@ class MeVeMemory(BaseMemory):
                 session_id=self.session_id,
                 recall=self._pending.pop(self._key(query)),
                 answer=answer,
-                rules=check_rules(self.remember),
+                rules=rules,
+                before=before,
             )
 
     def clear(self) -> None:

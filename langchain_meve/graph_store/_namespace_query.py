@@ -25,10 +25,12 @@ from meve.errors import ValidationError
 from meve.memory.items._writer import ItemChange
 from meve.memory.items.item import Drop, Namespace, Put
 from meve.memory.items.item import Item as MemoryItem
-from meve.memory.items.items import Items
+from meve.memory.items.items import Items, ValuePredicate
 from meve.memory.policy import PolicyClass
 from meve.memory.records import check_choice, check_count
 
+_EVERY = 2**31
+"""A number above that of any user's items."""
 PreparedRead: TypeAlias = Callable[[], Result]
 """A validated read that runs when it is called."""
 
@@ -50,7 +52,7 @@ class NamespaceQueries:
             ValidationError: an invalid or unknown operation.
         """
         if isinstance(op, GetOp):
-            user = self.tenancy.user_of(op.namespace)
+            user = self.tenancy.owner_of(op.namespace, op.key)
             return lambda: _to_item(self.items.get(op.namespace, op.key, user_id=user, refresh=op.refresh_ttl))
         if isinstance(op, SearchOp):
             return self._search(op)
@@ -64,7 +66,7 @@ class NamespaceQueries:
         Raises:
             ValidationError: an invalid namespace, index or TTL.
         """
-        user = self.tenancy.user_of(op.namespace)
+        user = self.tenancy.owner_of(op.namespace, op.key)
         if op.value is None:
             return user, Drop(namespace=op.namespace, key=op.key)
         return user, Put(
@@ -88,21 +90,39 @@ class NamespaceQueries:
         return "\n".join(text for path in paths for text in get_text_at_path(op.value, path))
 
     def _search(self, op: SearchOp) -> PreparedRead:
-        user, predicate = self.tenancy.user_of_prefix(op.namespace_prefix), compile_filter(op.filter)
+        predicate = compile_filter(op.filter)
+        if self.tenancy.spans_owners(op.namespace_prefix):
+            return lambda: _to_search_items(self._search_all(op, predicate))
+        user = self.tenancy.owner_of_prefix(op.namespace_prefix)
 
         def search() -> Result:
             items = self.items.search(
                 op.namespace_prefix, user_id=user, query=op.query, where=predicate, limit=op.limit, offset=op.offset,
                 refresh=op.refresh_ttl,
             )  # fmt: skip
-            return [SearchItem(**_item_fields(item), score=item.score) for item in items]
+            return _to_search_items(items)
 
         return search
+
+    def _search_all(self, op: SearchOp, predicate: ValuePredicate | None) -> list[MemoryItem]:
+        """Return a page of the items of all owners; reading refreshes none."""
+        count = check_count(op.offset, "offset") + check_count(op.limit, "limit")
+        found = [
+            item
+            for owner in self.items.owners()
+            for item in self.items.search(
+                op.namespace_prefix, user_id=owner, query=op.query, where=predicate, limit=_EVERY
+            )
+            if self.tenancy.belongs_to(owner, item.namespace, item.key)
+        ]
+        found.sort(key=lambda item: (-(item.score if item.score is not None else -1.0), -item.updated_at.timestamp()))
+        return found[op.offset : count]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> PreparedRead:
         conditions = tuple(op.match_conditions or ())
         prefixes = [tuple(c.path) for c in conditions if c.match_type == "prefix"]
-        user = self.tenancy.user_of_prefix(_longest_prefix(prefixes))
+        prefix = _longest_prefix(prefixes)
+        owner = None if self.tenancy.spans_owners(prefix) else self.tenancy.owner_of_prefix(prefix)
         check_count(op.limit, "limit")
         check_count(op.offset, "offset")
         if op.max_depth is not None:
@@ -111,7 +131,11 @@ class NamespaceQueries:
             check_choice(condition.match_type, "match_type", NamespaceMatchType)
 
         def list_namespaces() -> Result:
-            namespaces = self.items.namespaces(user_id=user)
+            if owner is not None:
+                namespaces = set(self.items.namespaces(user_id=owner))
+            else:
+                of_all = [(user, each) for user in self.items.owners() for each in self.items.namespaces(user_id=user)]
+                namespaces = {each for user, each in of_all if self.tenancy.belongs_to(user, each, user)}
             matching = {each[: op.max_depth] for each in namespaces if all(_path_matches(c, each) for c in conditions)}
             ordered = sorted(matching, key=lambda each: [(type(label).__name__, label) for label in each])
             return cast("Result", ordered[op.offset : op.offset + op.limit])
@@ -140,6 +164,10 @@ def _longest_prefix(prefixes: Sequence[Namespace]) -> Namespace:
 
 def _before_wildcard(prefix: Namespace) -> Namespace:
     return prefix[: prefix.index("*")] if "*" in prefix else prefix
+
+
+def _to_search_items(items: Sequence[MemoryItem]) -> Result:
+    return [SearchItem(**_item_fields(item), score=item.score) for item in items]
 
 
 def _to_item(item: MemoryItem | None) -> Item | None:

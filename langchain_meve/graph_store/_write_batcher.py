@@ -1,71 +1,56 @@
-"""Batch the writes of concurrent tasks on one event loop into one transaction."""
+"""Batch the writes of concurrent tasks into one transaction."""
 
-import asyncio
 import threading
-import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from meve.memory._async_runner import AsyncRunner
 
 Job = TypeVar("Job")
 
 
-class WriteBatcher(Generic[Job]):
-    """Collects jobs while a batch runs in a thread, then runs them as the next batch.
+@dataclass(slots=True, eq=False)
+class _Entry(Generic[Job]):
+    job: Job
+    is_done: bool = False
+    failure: Exception | None = None
 
-    A job that fails fails alone. A job whose caller was cancelled before its batch began is skipped.
+
+class WriteBatcher(Generic[Job]):
+    """Collects jobs while a batch runs in the memory's thread, then runs them as the next batch.
+
+    A job that fails fails alone. A job is run even if its caller is cancelled.
 
     Args:
+        runner: runs calls in the memory's thread, one after the other.
         run_batch: runs several jobs; returns each one's exception or None, in the same order.
     """
 
-    def __init__(self, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
+    def __init__(self, runner: AsyncRunner, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
+        self._runner = runner
         self._run_batch = run_batch
-        self._waiting: list[tuple[Job, asyncio.Future[None]]] = []
-        self._worker: asyncio.Task[None] | None = None
+        self._waiting: list[_Entry[Job]] = []
+        self._guard = threading.Lock()
 
     async def submit(self, job: Job) -> None:
         """Run a job in the next batch and wait for it; raise the exception that it failed with."""
-        completion: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((job, completion))
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._drain())
-        await completion
-
-    async def _drain(self) -> None:
-        try:
-            while self._waiting:
-                batch = [(job, completion) for job, completion in self._waiting if not completion.done()]
-                self._waiting.clear()
-                await self._run(batch)
-        finally:
-            self._worker = None
-
-    async def _run(self, batch: Sequence[tuple[Job, "asyncio.Future[None]"]]) -> None:
-        try:
-            failures = await asyncio.to_thread(self._run_batch, [job for job, _ in batch])
-        except Exception as error:  # e.g. no thread can be started: every caller gets it, later jobs may succeed
-            failures = [error] * len(batch)
-        except BaseException:
-            for _, completion in batch:
-                completion.cancel()
-            raise
-        for (_, completion), failure in zip(batch, failures, strict=True):
-            if completion.done():
-                continue
-            if failure is None:
-                completion.set_result(None)
-            else:
-                completion.set_exception(failure)
-
-
-class WriteBatchers(Generic[Job]):
-    """One `WriteBatcher` for each event loop."""
-
-    def __init__(self, run_batch: Callable[[Sequence[Job]], Sequence[Exception | None]]) -> None:
-        self._run_batch = run_batch
-        self._batchers = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, WriteBatcher[Job]]()
-        self._guard = threading.Lock()
-
-    def current(self) -> WriteBatcher[Job]:
+        entry = _Entry(job)
         with self._guard:
-            return self._batchers.setdefault(asyncio.get_running_loop(), WriteBatcher(self._run_batch))
+            self._waiting.append(entry)
+        try:
+            await self._runner(self._finish, entry)
+        except Exception:
+            with self._guard:  # no thread could be started: the caller gets the error, and no later call writes it
+                self._waiting = [each for each in self._waiting if each is not entry]
+            raise
+
+    def _finish(self, entry: _Entry[Job]) -> None:
+        """Run all jobs that wait, unless an earlier call has run this one with others."""
+        if not entry.is_done:
+            with self._guard:
+                batch, self._waiting = self._waiting, []
+            for each, failure in zip(batch, self._run_batch([each.job for each in batch]), strict=True):
+                each.failure, each.is_done = failure, True
+        if entry.failure is not None:
+            raise entry.failure

@@ -1,6 +1,5 @@
 """A LangGraph store over a governed memory."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 
@@ -21,13 +20,14 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from langchain_meve.graph_store._namespace_query import NamespaceQueries
-from langchain_meve.graph_store._tenancy import DEFAULT_PATTERNS, NamespacePattern, Tenancy
+from langchain_meve.graph_store._namespace_query import NamespaceQueries, PreparedRead
+from langchain_meve.graph_store._tenancy import OwnerPlace, Tenancy
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
-from langchain_meve.graph_store._write_batcher import WriteBatchers
+from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._wrapper_support import check_memory
+from meve.memory.items._writer import ItemChange
 from meve.memory.items.item import Namespace
 from meve.memory.policy import PolicyClass
 from meve.memory.records import UserId, check_choice
@@ -39,10 +39,21 @@ class MeVeStore(BaseStore):
     `batch` and `abatch` do the work; the other methods build operations for them. The writes of a batch are atomic,
     and its reads see the state before them.
 
+    Where the owner of an item stands is named once, here; a call that doesn't fit is refused. If the run that makes a
+    call has a user (`user_id` in the runtime context or in `config["configurable"]`), it reaches only that user's
+    items, and shared ones.
+
     Args:
         memory: the governed memory that stores the items; the caller closes it.
-        user_id: the user of all items; None to read the user from the namespace.
-        namespace_patterns: the first labels of namespaces, `{user_id}` for the user, `*` for any: one or several.
+        namespaces: the form of all namespaces, labels between slashes: `{user_id}` for the owner, `*` for any label,
+            and at the end for any number of labels, such as `users/{user_id}/*`.
+        owner: `namespace` if namespaces name the owner; `key` if the key of an item is the owner, as in
+            `namespaces="users", owner="key"`; `run` if the user of the run owns everything.
+        user_id: the only owner, instead of both.
+        shared: forms of namespaces that all users share, each with the owner of its items, such as
+            `{"policies/*": "acme"}`.
+        across_owners: for operators: searches and lists whose prefix names no owner cover all owners. Don't give such
+            a store to an agent.
         policy_class: the policy class of items; canonical ones live until deletion or the end of their `ttl`.
         ttl: LangGraph's TTLConfig: `default_ttl` (minutes, or a timedelta) and `refresh_on_read`.
         fields: JSON paths that are indexed unless `put` names its own; `$` for the whole value.
@@ -52,7 +63,7 @@ class MeVeStore(BaseStore):
 
     >>> from meve.memory import GovernedMemory
     >>> from pathlib import Path; from tempfile import mkdtemp
-    >>> store = MeVeStore(GovernedMemory.open(Path(mkdtemp()) / "memory.db"))
+    >>> store = MeVeStore(GovernedMemory.open(Path(mkdtemp()) / "memory.db"), namespaces="memories/{user_id}/*")
     >>> store.put(("memories", "alice"), "drink", {"text": "Alice drinks green tea."})
     >>> [item.key for item in store.search(("memories", "alice"), query="What does she drink?")]
     ['drink']
@@ -65,9 +76,12 @@ class MeVeStore(BaseStore):
     def __init__(
         self,
         memory: GovernedMemory,
+        namespaces: str | None = None,
         *,
+        owner: OwnerPlace = "namespace",
         user_id: UserId | None = None,
-        namespace_patterns: NamespacePattern | Sequence[NamespacePattern] = DEFAULT_PATTERNS,
+        shared: Mapping[str, UserId] | None = None,
+        across_owners: bool = False,
         policy_class: PolicyClass = "canonical",
         ttl: Mapping[str, Any] | None = None,
         fields: Sequence[str] = ("$",),
@@ -80,11 +94,11 @@ class MeVeStore(BaseStore):
         self._refresh = config["refresh_on_read"]
         self._queries = NamespaceQueries(
             items=memory.items,
-            tenancy=Tenancy(user_id, namespace_patterns),
+            tenancy=Tenancy(user_id, namespaces, owner, shared, across_owners=across_owners),
             policy_class=check_choice(policy_class, "policy_class", PolicyClass),
             fields=tuple(fields),
         )
-        self._batchers: WriteBatchers[list[PutOp]] = WriteBatchers(self._write_batch)
+        self._batcher: WriteBatcher[list[ItemChange]] = WriteBatcher(memory.run_async, self._write_batch)
 
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         """Run operations and return their results, in order.
@@ -95,27 +109,25 @@ class MeVeStore(BaseStore):
             ModelError, StorageError: as for `GovernedMemory`.
         """
         operations = list(ops)
-        puts = [op for op in operations if isinstance(op, PutOp)]
-        drafts = self.memory.items.prepare([self._queries.prepare_write(op) for op in puts])
-        results = self._read(operations)
-        if puts:
+        drafts = self.memory.items.prepare(self._changes(operations))
+        results = _run(self._reads(operations))
+        if drafts:
             self.memory.items.write(drafts)
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Run `batch` in threads; concurrent writes of one event loop share a transaction.
+        """Run `batch` in the memory's thread; concurrent writes share a transaction.
 
         Raises:
             As `batch`.
         """
         operations = list(ops)
-        puts = [op for op in operations if isinstance(op, PutOp)]
-        if len(puts) < len(operations):
-            results = await asyncio.to_thread(self._checked_read, operations)
-        else:
-            results = [None] * len(operations)
-        if puts:
-            await self._batchers.current().submit(puts)
+        changes, reads = self._changes(operations), self._reads(operations)  # here, since they depend on the run
+        results: list[Any] = [None] * len(operations)
+        if any(reads):
+            results = await self.memory.run_async(self._checked_read, changes, reads)
+        if changes:
+            await self._batcher.submit(changes)
         return results
 
     def get(self, namespace: Namespace, key: str, *, refresh_ttl: bool | None = None) -> Item | None:
@@ -150,7 +162,7 @@ class MeVeStore(BaseStore):
         """Return one user's items under a prefix, by similarity to `query`, or newest first without one.
 
         Args:
-            namespace_prefix: the first labels of the namespace; must name the user, unless the store has a `user_id`.
+            namespace_prefix: the first labels of the namespace, which must name the owner, unless the store knows it.
             query: the text to search for.
             filter: maps names of the value to a value or to `$eq $ne $gt $gte $lt $lte $in $nin`.
             limit: the most items to return.
@@ -189,7 +201,7 @@ class MeVeStore(BaseStore):
         """Store a value under a key, replacing the old one.
 
         Args:
-            namespace: strings and ints; must name the user, unless the store has a `user_id`.
+            namespace: strings and ints, which must name the owner, unless the store knows it.
             key: any text.
             value: a mapping that JSON can hold.
             index: JSON paths to index; False for none; None for the store's `fields`.
@@ -229,7 +241,7 @@ class MeVeStore(BaseStore):
         """Return one user's namespaces that hold items, sorted.
 
         Args:
-            prefix: their first labels, `*` for any; must name the user, unless the store has a `user_id`.
+            prefix: their first labels, `*` for any, which must name the owner, unless the store knows it.
             suffix: their last labels.
             max_depth: the number of labels to keep; namespaces that are equal then are listed once.
             limit: the most namespaces to return.
@@ -257,31 +269,33 @@ class MeVeStore(BaseStore):
         """Erase all items under a namespace for good, except items on hold, which the result names.
 
         Args:
-            namespace: their first labels; must name the user, unless the store has a `user_id`.
+            namespace: their first labels, which must name the owner, unless the store knows it.
             dry_run: return what would be erased and erase nothing.
 
         Raises:
             ValidationError: the namespace is invalid or names no user.
         """
-        user = self._queries.tenancy.user_of_prefix(namespace)
+        user = self._queries.tenancy.owner_of_prefix(namespace)
         return self.memory.items.delete_namespace(namespace, user_id=user, dry_run=dry_run)
 
     async def adelete_namespace(self, namespace: Namespace, *, dry_run: bool = False) -> ErasureReport:
         """Run `delete_namespace` off the event loop."""
-        return await asyncio.to_thread(self.delete_namespace, namespace, dry_run=dry_run)
+        return await self.memory.run_async(self.delete_namespace, namespace, dry_run=dry_run)
 
-    def _read(self, ops: Sequence[Op]) -> list[Result]:
-        reads = [None if isinstance(op, PutOp) else self._queries.prepare_read(op) for op in ops]
-        return [None if read is None else read() for read in reads]
+    def _changes(self, ops: Sequence[Op]) -> list[ItemChange]:
+        return [self._queries.prepare_write(op) for op in ops if isinstance(op, PutOp)]
 
-    def _checked_read(self, ops: Sequence[Op]) -> list[Result]:
-        self.memory.items.prepare([self._queries.prepare_write(op) for op in ops if isinstance(op, PutOp)])
-        return self._read(ops)
+    def _reads(self, ops: Sequence[Op]) -> list[PreparedRead | None]:
+        return [None if isinstance(op, PutOp) else self._queries.prepare_read(op) for op in ops]
 
-    def _write_batch(self, jobs: Sequence[Sequence[PutOp]]) -> list[Exception | None]:
+    def _checked_read(self, changes: Sequence[ItemChange], reads: Sequence[PreparedRead | None]) -> list[Result]:
+        self.memory.items.prepare(changes)
+        return _run(reads)
+
+    def _write_batch(self, jobs: Sequence[Sequence[ItemChange]]) -> list[Exception | None]:
         """Write all jobs in one transaction, or each in its own if that fails."""
         try:
-            self.batch([op for job in jobs for op in job])
+            self.memory.items.write(self.memory.items.prepare([change for job in jobs for change in job]))
         except Exception as failure:
             if len(jobs) == 1:
                 return [failure]
@@ -303,6 +317,10 @@ class MeVeStore(BaseStore):
 
     def _refreshes(self, refresh_ttl: bool | None) -> bool:
         return self._refresh if refresh_ttl is None else refresh_ttl
+
+
+def _run(reads: Sequence[PreparedRead | None]) -> list[Result]:
+    return [None if read is None else read() for read in reads]
 
 
 def _path(namespace: Namespace) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert after["config"]["threshold"] != before["config"]["threshold"]
     assert after["passages"] == before["passages"]
     assert "evidence.calibration" in meve("info", folder).stdout
-    assert json.loads(meve("info", folder, "--json").stdout)["sufficiency"]["estimator"] is None
+    assert json.loads(meve("info", folder, "--json").stdout)["sufficiency"]["estimator"] == "meve-sufficiency-2"
 
 
 def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):

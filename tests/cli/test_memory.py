@@ -1,6 +1,7 @@
 """`meve memory`: output for people and programs, and confirmation before erasing."""
 
 import json
+import re
 import stat
 import sys
 from datetime import UTC, datetime, timedelta
@@ -48,7 +49,7 @@ def test_other_user_sees_nothing(filled):
 
 def test_erasing_asks_first_and_dry_run_erases_nothing(filled):
     dry = read_json(filled("forget", "--user", "alice", "--everything", "--dry-run", "--json"))
-    assert dry == {"would_erase": ["pin", "t"], "held": {}}
+    assert dry == {"would_erase": ["pin", "t"], "held": {}, "left_closed": []}
     assert filled("forget", "t", "--user", "alice").exit_code == 1  # no confirmation is typed
     assert len(read_json(filled("list", "--user", "alice", "--json"))) == 2
     assert read_json(filled("forget", "t", "--user", "alice", "--yes", "--json"))["erased"] == ["t"]
@@ -63,7 +64,7 @@ def test_confirmation_names_the_exact_number(meve, filled, tmp_path):
     [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
     [gone] = {"one", "two"} - {left}
     dry = read_json(filled("forget", gone, "--user", "bob", "--dry-run", "--json"))
-    assert dry == {"would_erase": ["one", "two"], "held": {}}
+    assert dry == {"would_erase": ["one", "two"], "held": {}, "left_closed": []}
     result = filled("forget", gone, "--user", "bob", "--json", input="y\n")
     assert "Erase 2 memories of bob for good?" in result.stderr
     assert "Erase" not in result.stdout
@@ -103,6 +104,79 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     assert len(read_json(filled("list", "--user", "bob", "--json"))) == 2
     assert read_json(filled("restore", gone, "--user", "bob", "--json"))["id"] == gone
     assert filled("restore", "nothing", "--user", "bob").exit_code == 1
+
+
+def test_forget_names_what_the_memory_replaced_and_erases_it_on_request(filled):
+    for name, hour in (("nine", 9), ("ten", 10)):
+        filled("add", f"The shop opens at {hour} on weekdays.", "--user", "bob", "--source", "doc", "--id", name)
+    assert read_json(filled("maintain", "--yes", "--json"))["superseded"] == 1
+    dry = read_json(filled("forget", "ten", "--user", "bob", "--superseded", "--dry-run", "--json"))
+    assert dry == {"would_erase": ["nine", "ten"], "held": {}, "left_closed": []}
+    result = filled("forget", "ten", "--user", "bob", "--yes")
+    assert result.stdout.splitlines() == [
+        "erased: ten",
+        "kept in the history: nine (restore or forget them by id)",
+    ]
+
+
+def test_search_tells_what_is_left_out_and_shows_it_on_request(filled):
+    """Before maintenance, after it, and on request with the reason."""
+    question = ("search", "When does the shop open on weekdays?", "--user", "bob")
+    for name, hour in (("nine", 9), ("ten", 10)):
+        filled("add", f"The shop opens at {hour} on weekdays.", "--user", "bob", "--source", "doc", "--id", name)
+    secret = ("--class", "private", "--id")
+    filled("add", "The shop opens at 8 on weekdays.", "--user", "bob", *secret, "old-secret")
+    filled("add", "The shop opens at 7 on weekdays.", "--user", "bob", *secret, "secret")
+    before = filled(*question).stdout
+    assert "left out: nine: ten says otherwise, and is newer or better" in before
+    filled("maintain", "--yes")
+    after = filled(*question).stdout
+    assert re.search(r"^left out: nine: replaced by ten since 20.+ UTC \(another number than ten\)$", after, re.M)
+    assert "secret" not in before + after
+    assert list(read_json(filled(*question, "--json"))["left_out"]) == ["nine"]
+    assert "left out: old-secret" in filled(*question, "--private").stdout
+    for option in ("--include-superseded", "--superseded"):
+        shown = filled(*question, option).stdout
+        assert "opens at 9" in shown
+        assert re.search(r"^\[\d\] nine: replaced by ten since .+ \(another number than ten\)$", shown, re.M)
+        assert "left out" not in shown
+    why = filled("explain", "shop", "--user", "bob", "--include-superseded").stdout
+    assert "replaced by ten (another number than ten)" in why
+
+
+def test_search_reads_what_held_at_a_moment(filled):
+    question = ("search", "how much sun?", "--user", "alice", "--as-of")
+    assert filled(*question, "2020-01-01").stdout.startswith("nothing")
+    now = datetime.now(UTC).isoformat()
+    assert "Tomatoes need" in filled(*question, now).stdout
+    wrong = filled(*question, "yesterday")
+    assert wrong.exit_code == 2
+    assert "--as-of must be a date or time" in wrong.stderr
+
+
+def test_certificate_is_written_and_checked(meve, tmp_path):
+    (tmp_path / "audit.key").write_bytes(b"k" * 32)
+    file = tmp_path / "memory.db"
+
+    def run(*arguments):
+        return meve("memory", *arguments, "--file", file, "--key", tmp_path / "audit.key")
+
+    for name in ("pin", "home"):
+        run("add", f"My {name} is secret.", "--user", "alice", "--id", name)
+        run("forget", name, "--user", "alice", "--yes")
+    printed = read_json(run("certificate", "pin", "--user", "alice"))
+    assert [entry["record_id"] for entry in printed["entries"]] == ["pin"]
+    assert run("certificate", "--user", "alice", "--to", tmp_path / "c.json").stdout.startswith("2 erasures of alice: ")
+    assert run("certificate", "--check", tmp_path / "c.json").stdout == "the certificate holds: 2 erasures\n"
+    run("add", "My pin is secret.", "--user", "alice", "--id", "x")
+    run_sql(file, "UPDATE memories SET id = 'pin' WHERE id = 'x'")
+    result = run("certificate", "--check", tmp_path / "c.json")
+    assert result.exit_code == 4
+    assert "the certificate doesn't hold: record 'pin' is stored" in result.stdout
+    assert json.loads(run("certificate", "--check", tmp_path / "c.json", "--json").stdout)["ok"] is False
+    (tmp_path / "c.json").write_text("[]")
+    assert run("certificate", "--check", tmp_path / "c.json").exit_code == 1
+    assert "give either --user or --check" in run("certificate").stderr
 
 
 def test_added_memory_says_when_it_ends(filled):
@@ -257,3 +331,31 @@ def test_invalid_arguments_are_rejected_without_traceback(filled, arguments, mes
     assert result.exit_code in (1, 2)
     assert message in " ".join(result.output.split())
     assert "Traceback" not in result.output
+
+
+def test_reembed_changes_the_embedder(filled, monkeypatch):
+    report = read_json(filled("reembed", "--embedder", "static", "--json"))
+    assert report == {"embedder": "meve-static-1", "users": 1, "records": 2}
+    assert "Tomatoes" in filled("search", "how much sun?", "--user", "alice").stdout
+    monkeypatch.setenv("MEVE_EMBEDDER", "minilm")
+    refused = filled("list", "--user", "alice")
+    assert refused.exit_code == 1
+    assert "meve memory reembed --embedder" in " ".join(refused.output.split())
+
+
+def test_import_adds_what_is_new_and_refuses_bad_rows_with_5(filled, meve, tmp_path):
+    exported = tmp_path / "alice.json"
+    filled("export", "--user", "alice", "--to", exported)
+    other = ("--file", tmp_path / "other.db")
+    dry = meve("memory", "import", exported, "--dry-run", *other)
+    assert (dry.exit_code, "there is no memory at" in " ".join(dry.output.split())) == (1, True)
+    assert meve("memory", "import", exported, *other).stdout == "added: 2 memories\n"
+    assert meve("memory", "import", exported, *other).stdout == "added: 0 memories\nknown: 2\n"
+    data = json.loads(exported.read_text())
+    data["records"][0] |= {"id": "x", "text": ""}
+    exported.write_text(json.dumps(data))
+    refused = meve("memory", "import", exported, "--json", *other)
+    assert refused.exit_code == 5
+    assert json.loads(refused.stdout)["rejected"] == [[1, "text must not be blank, got ''"]]
+    exported.write_text("{")
+    assert "is no JSON" in meve("memory", "import", exported, *other).output

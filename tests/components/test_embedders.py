@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from meve._formulas import normalize
+from meve._warn_once import _said
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.minilm import WINDOW, check_weights, load_minilm, minilm_folder
@@ -110,10 +111,23 @@ def test_model_prompts_are_used_by_default(bundled: SentenceTransformerEmbedder)
     np.testing.assert_allclose(off.embed_query("moon"), bundled.embed_query("moon"), atol=1e-5)
 
 
-def test_query_of_window_length_fits_and_one_more_raises(bundled: SentenceTransformerEmbedder) -> None:
-    bundled.embed_query("moon " * 254)
-    with pytest.raises(QueryError, match=r"257 tokens.*256"):
-        bundled.embed_query("moon " * 255)
+def test_long_query_vector_is_half_its_stretches_and_half_what_it_asks_for(
+    bundled: SentenceTransformerEmbedder, caplog: pytest.LogCaptureFixture
+) -> None:
+    """254 tokens fit; of a longer query, the mean of both stretches counts, weighted 254 to 100."""
+    _said.clear()
+    head, tail = "moon " * 254, "bread " * 100
+    ask = "is bread moon ?"
+    tail = f"{tail}. {ask}"
+    one, two, asked = (bundled.embed_query(part.strip()) for part in (head, tail, ask))
+    assert not caplog.records
+    expected = normalize(normalize(one * 254 + two * 105) + asked)
+    for _ in range(2):
+        np.testing.assert_allclose(bundled.embed_query(head + tail), expected, atol=1e-5)
+    (warning,) = caplog.records
+    assert "exceeds the 254 that" in warning.getMessage()
+    with pytest.raises(QueryError, match=r"4097 tokens.*at most 4096"):
+        bundled.embed_query("moon " * 4_097)
 
 
 def test_long_passage_vector_is_weighted_mean_of_pieces(bundled: SentenceTransformerEmbedder) -> None:

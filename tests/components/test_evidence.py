@@ -109,7 +109,7 @@ def test_other_embedder_leaves_verdict_to_the_verifier() -> None:
 def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
     verifier = load_shipped_verifier().with_calibration(PlattCalibration(slope=0.5, intercept=0.1))
     fitted = find_fitted_models(verifier.name, verifier.calibration.to_dict(), "meve-minilm-1")
-    assert (fitted.evidence, fitted.estimator, fitted.prior) == (None, None, None)
+    assert (fitted.evidence, fitted.prior) == (None, None)
     trace = Retriever.from_texts(TEXTS, embedder="minilm", verifier=verifier).retrieve(QUESTION).trace
     assert not any("logit" in c.scores for c in trace.candidates)
 
@@ -252,14 +252,13 @@ def test_calibrated_evidence_is_saved_with_the_index(
     assert [(p.passage.id, p.score) for p in context.passages] == [(p.passage.id, p.score) for p in again.passages]
 
 
-def test_calibrated_evidence_has_no_shipped_estimator(
+def test_calibrated_evidence_keeps_the_shipped_estimate(
     calibrated: tuple[Retriever, Retriever, list[LabelledPair]],
 ) -> None:
-    """The estimator was fitted to the shipped probabilities."""
+    """The estimator reads the probabilities as they were before."""
     before, after, pairs = calibrated
-    old, new = (r.retrieve(pairs[0].query).sufficiency for r in (before, after))
-    assert old is not None
-    assert new is None
+    old, new = (r.retrieve(pairs[0].query).trace.sufficiency for r in (before, after))
+    assert old["estimator"] == new["estimator"] == "meve-sufficiency-2"
 
 
 def test_index_takes_the_newer_calibration_of_its_model(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Test which similar passages count as duplicates."""
 
+from collections import Counter
+
 import pytest
 
 from meve import Passage, Retriever
 from meve.components._repeated_text import RepeatedText
+from tests.components.copies import copied, differing
 from tests.fake_components import make_components
 
 GUIDE = (
@@ -90,3 +93,22 @@ def test_retrieval_drops_repeated_text_and_keeps_another_fact(exact):
     assert {p.passage.id for p in context.passages} == {"a", "other"}
     similar = retriever.retrieve("how many people fit into room", duplicates="similar", **options)
     assert {p.passage.id for p in similar.passages} == {"a"}
+
+
+@pytest.mark.parametrize("kind", ["number", "name", "negation", "unit", "role"])
+def test_of_200_pairs_that_differ_in_a_fact_hardly_any_is_a_copy(kind):
+    pairs = [(Passage(id=f"{n}a", text=one), Passage(id=f"{n}b", text=other))
+             for n, (one, other) in enumerate(differing(kind, 200))]  # fmt: skip
+    assert all(one.text != other.text for one, other in pairs)
+    wrong = [(one.text, other.text) for one, other in pairs if RepeatedText()(one, other)]
+    assert len(wrong) <= 1, wrong[:3]
+
+
+def test_of_400_copies_of_documentation_nearly_all_are_recognised():
+    pairs = list(copied(400))
+    missed = [
+        (kind, copy)
+        for n, (kind, copy, text) in enumerate(pairs)
+        if not RepeatedText()(Passage(id=f"{n}a", text=copy), Passage(id=f"{n}b", text=text))
+    ]
+    assert len(missed) <= 0.05 * len(pairs), (Counter(kind for kind, _ in missed), missed[:2])

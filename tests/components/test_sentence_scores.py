@@ -113,7 +113,7 @@ def test_verifier_without_logits_per_token_scores_no_sentences():
 
 def test_too_long_query_raises_error(verifier):
     with pytest.raises(QueryError):
-        verifier.score_sentences("word " * 400, [TOWER], [spans_of(TOWER)])
+        verifier.score_sentences("word " * 5_000, [TOWER], [spans_of(TOWER)])
 
 
 def test_sentence_in_several_pieces_gets_the_best_of_those_that_hold_most_of_it():

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
+from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
 from meve.calibration.thresholds import choose_balanced_threshold
-from meve.components.sufficiency import FEATURES, SufficiencyEstimator, extract_context_features, fit_sufficiency
+from meve.components.sufficiency import (
+    FEATURES,
+    RecalibratedEstimator,
+    SufficiencyEstimator,
+    extract_context_features,
+    fit_sufficiency,
+)
 from meve.errors import CalibrationError, ConfigurationError
 from meve.types import ContextPassage, Passage
 
@@ -55,6 +62,33 @@ def test_empty_context_is_insufficient():
     estimator = SufficiencyEstimator(name="e", verifier="v", weights=dict.fromkeys(FEATURES, 0.0), intercept=9.0)
     assert estimator.estimate("q", [passage(0.1)]) > 0.99
     assert estimator.estimate("q", []) == 0.0
+
+
+def test_another_calibration_leaves_the_estimate_as_it_was():
+    given = PlattCalibration(slope=0.4, intercept=-2.0)
+    result, labels = make_contexts(200)
+    estimator = fit_sufficiency(result, labels, name="e", verifier="v")
+    fitted = PlattCalibration(slope=1.3, intercept=0.2)
+    again = RecalibratedEstimator(estimator, given=given, fitted=fitted)
+    assert (again.name, again.threshold) == (estimator.name, estimator.threshold)
+    assert again.estimate("q", []) == 0.0
+    raw = np.array([2.0, -1.0], dtype=np.float32)
+    before, after = (
+        [passage(s, "glass tower", verified=n == 0, n=n) for n, s in enumerate(c.apply(raw).tolist())]
+        for c in (fitted, given)
+    )
+    question = "how high is the glass tower"
+    assert again.estimate(question, after) == pytest.approx(estimator.estimate(question, before), abs=1e-3)
+    assert abs(estimator.estimate(question, after) - estimator.estimate(question, before)) > 0.01
+
+
+def test_where_a_calibration_is_flat_the_estimate_is_on_the_low_side():
+    result, labels = make_contexts(200)
+    estimator = fit_sufficiency(result, labels, name="e", verifier="v")
+    flat = IsotonicCalibration(raw=(-1.0, 0.0, 3.0), probability=(0.1, 0.9, 0.9))
+    again = RecalibratedEstimator(estimator, given=flat, fitted=PlattCalibration())
+    expected = estimator.estimate("q", [passage(0.5, verified=True)])
+    assert again.estimate("q", [passage(0.9, verified=True)]) == pytest.approx(expected, abs=1e-3)
 
 
 def test_estimator_survives_to_dict():

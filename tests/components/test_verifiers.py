@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from meve._warn_once import _said
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
+from meve.components._long_texts import MOST_READINGS
 from meve.components._text_splitter import TextSplitter
 from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
@@ -30,11 +32,13 @@ from meve.errors import (
     QueryError,
     VectorError,
 )
+from meve.pipeline._scorers import VerifierScorer
+from meve.pipeline.phases.verify import score_candidates
 from meve.ports import VectorVerifier, Verifier
 from meve.testing.fakes import OverlapVerifier, WordEmbedder
 from meve.testing.tiny_models import LENGTH, save_tiny_model
 from meve.testing.verifier_contract import PASSAGES, QUERY, VerifierContract
-from meve.types import FloatArray
+from meve.types import Candidate, FloatArray, Passage, Query
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:(torch|transformers|sentence_transformers)")
 
@@ -192,11 +196,50 @@ class TestCrossEncoder:
         assert verifier.raw_scores("moon", passages).tolist() == [2, 5, 1, 4, 3]
         assert [[len(p.split()) for p in batch] for batch in runtime.batches] == [[5, 4], [3, 2], [1]]
 
-    def test_query_over_half_of_window_raises(self, torch_verifier: CrossEncoderVerifier) -> None:
-        """24 of 48 tokens fit; 25 raise."""
-        torch_verifier.raw_scores("moon " * 24, ["harbour " * 60])
-        with pytest.raises(QueryError, match=r"25 tokens and leaves 20 .* of the 48"):
-            torch_verifier.raw_scores("moon " * 25, ["cat"])
+    def test_query_over_half_of_window_is_read_in_stretches(
+        self, splitter: TextSplitter, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """24 of 48 tokens fit; of a longer query, the best stretch counts."""
+        _said.clear()
+        asks = lambda query, passage: 5.0 if {"moon", "earth"} <= {*query.split()} and "moon" in passage else -1.0  # noqa: E731
+        runtime = ScriptedRuntime(splitter, asks)
+        verifier = CrossEncoderVerifier(runtime, name="scripted")
+        assert verifier.raw_scores("cat " * 22 + "moon earth", ["moon", "bread"]).tolist() == [5.0, -1.0]
+        assert not caplog.records
+        long = "cat " * 60 + "moon earth"
+        assert verifier.raw_scores(long, ["moon", "bread", "moon " * 60]).tolist() == [5.0, -1.0, 5.0]
+        assert verifier.raw_scores("cat " * 200 + "moon earth", ["moon"]).tolist() == [5.0]
+        assert verifier.count_unread(long, ["moon"]) == [0]
+        alone = ScriptedRuntime(splitter, lambda query, _: float(query == "what orbits the moon?"))
+        pasted = "cat bread " * 30 + ". what orbits the moon?\nbread cat"
+        assert CrossEncoderVerifier(alone, name="alone").raw_scores(pasted, ["moon"]).tolist() == [1.0]
+        (warning,) = caplog.records
+        assert "62 tokens exceeds the 24 that scripted" in warning.getMessage()
+        with pytest.raises(QueryError, match=r"4097 tokens, but scripted reads at most 4096"):
+            verifier.raw_scores("moon " * 4_097, ["cat"])
+
+    def test_of_a_very_long_passage_the_likeliest_pieces_are_read(self, splitter: TextSplitter) -> None:
+        runtime = ScriptedRuntime(splitter, lambda _, passage: 5.0 if "moon orbits" in passage else -1.0)
+        verifier = CrossEncoderVerifier(runtime, name="scripted")
+        filler = "bread cat " * 2_000
+        texts = [f"{filler} the moon orbits {filler}", filler, "cat"]
+        assert verifier.raw_scores("what orbits the moon", texts).tolist() == [5.0, -1.0, -1.0]
+        assert sum(len(batch) for batch in runtime.batches) == 2 * MOST_READINGS + 1
+        unread = verifier.count_unread("what orbits the moon", texts)
+        assert unread[0] > unread[1] > 100
+        assert unread[2] == 0
+        candidates = [Candidate(passage=Passage(id=str(n), text=t), origin="given") for n, t in enumerate(texts)]
+        judged = score_candidates(Query(text="what orbits the moon"), candidates, VerifierScorer(verifier))
+        assert [c.scores.get("unread_windows") for c in judged] == [unread[0], unread[1], None]
+
+    def test_sixteen_pieces_are_all_read(self, splitter: TextSplitter) -> None:
+        runtime = ScriptedRuntime(splitter, lambda *_: 1.0)
+        verifier = CrossEncoderVerifier(runtime, name="scripted")
+        room = LENGTH - splitter.count_special(pair=True) - splitter.count("moon")
+        text = "cat " * (room + 15 * (room - int(0.25 * room)))
+        verifier.raw_scores("moon", [text])
+        assert sum(len(batch) for batch in runtime.batches) == MOST_READINGS
+        assert verifier.count_unread("moon", [text]) == [0]
 
     def test_max_length_above_window_raises(self, folder: Path) -> None:
         assert CrossEncoderVerifier.from_name(str(folder), device="cpu", max_length=32).window == 32

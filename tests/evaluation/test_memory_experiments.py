@@ -1,5 +1,7 @@
 """The memory experiments: what each finds, and that each detects a faulty memory."""
 
+import gzip
+import hashlib
 import json
 from dataclasses import replace
 from functools import partial
@@ -13,6 +15,7 @@ from meve.errors import DatasetError, EvaluationError
 from meve.evaluation.experiments.memory import (
     contradictions,
     expiry,
+    extraction,
     false_facts,
     isolation,
     prompt_size,
@@ -24,7 +27,7 @@ from meve.evaluation.experiments.memory import (
 )
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults, Tally
-from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
+from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, _runnable, run_memory
 from meve.evaluation.experiments.memory.synthetic_facts import MAX_FACTS, make_facts
 from meve.evaluation.report.memory_report import format_report, tabulate_figures
 from meve.evaluation.statistics import Interval
@@ -245,6 +248,51 @@ def test_invalid_results_and_experiments_are_rejected(tmp_path):
     for only in ((), ("recall",)):
         with pytest.raises(EvaluationError, match=", ".join(EXPERIMENTS)):
             run_memory(MemoryBenchOptions(only=only))
+
+
+def write_extraction_data(folder, text, statement):
+    """Write a turn of each set, and labels by which the first sentence of each is a fact."""
+    for name in ("locomo", "train"):
+        (folder / name).mkdir()
+    turns = [{"dia_id": "D1:1", "text": text}, {"dia_id": "D1:2", "text": "My PIN is 4711."}]
+    locomo = {"conversation_id": "c", "sessions": [{"turns": turns}]}
+    (folder / "locomo" / "conversations.jsonl").write_text(json.dumps(locomo))
+    with gzip.open(folder / "train" / "sgd_memory.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"group": "g", "positive": statement, "negatives": []}))
+    keys = (
+        {"set": "locomo", "conversation": "c", "turn": "D1:1", "keep": [[0, text.index(".") + 1]]},
+        {"set": "sgd_memory", "group": "g", "sha256": hashlib.sha256(statement.encode()).hexdigest()[:16], "keep": []},
+    )
+    labels = folder / "labels.jsonl"
+    labels.write_text("".join(json.dumps({"half": "test", **key}) + "\n" for key in keys))
+    return labels
+
+
+def test_extraction_counts_sentences_against_labels_and_texts_taken_for_secrets(environment, tmp_path):
+    labels = write_extraction_data(tmp_path, "I moved to Oslo. My cat is fat. I see.", "Book me a table.")
+    run = partial(extraction.run_extraction, labels=labels)
+    values = run_experiment(run, replace(environment, data=tmp_path))
+    half = f"LoCoMo, {extraction.HALVES['test']}"
+    assert values[half, extraction.PRECISION] == 0.5
+    assert values[half, extraction.RECALL] == 1
+    assert values[extraction.TAKEN, extraction.LABELLED] == 0
+    assert values[extraction.TAKEN, extraction.OTHERS] == 1
+
+
+def test_extraction_needs_the_labelled_turns(environment, tmp_path):
+    with pytest.raises(EvaluationError, match="needs --data DIR"):
+        extraction.run_extraction(environment, lambda *_: None)
+    labels = write_extraction_data(tmp_path, "I moved to Oslo.", "Book me a table.")
+    labels.write_text(labels.read_text().replace("D1:1", "D9:9"))
+    with pytest.raises(DatasetError, match=r"labels.jsonl line 1: the data has no turn 'D9:9' in 'c' of locomo"):
+        extraction.run_extraction(replace(environment, data=tmp_path), lambda *_: None, labels=labels)
+
+
+def test_experiment_runs_by_default_only_with_its_files(tmp_path):
+    assert "extraction" not in _runnable(None)
+    assert "extraction" not in _runnable(tmp_path)
+    write_extraction_data(tmp_path, "I moved to Oslo.", "Book me a table.")
+    assert _runnable(tmp_path) == list(EXPERIMENTS)
 
 
 def test_table_puts_the_longer_list_down():

@@ -11,6 +11,7 @@ from meve.ingest import Chunker, Chunking, split_file
 from meve.ingest import chunking as module
 from meve.ingest._file_kinds import LANGUAGES
 from meve.ingest._headings import markdown_outline, rst_outline
+from meve.ingest._markup import close_fence, hide_unclosed_fences
 from meve.testing.fakes import WordCounter
 
 
@@ -323,3 +324,132 @@ def test_random_chunks_keep_to_size_and_order(lines, overlap):
 def test_sizes_out_of_range_raise(values):
     with pytest.raises(ConfigurationError, match=r"^(tokens|overlap) must be a whole number"):
         Chunking(**values)
+
+
+def texts(text: str, kind: str = "markdown", tokens: int = 16) -> list[str]:
+    return [chunk.text for chunk in chunker(tokens).split(text, kind, "a")]
+
+
+WORDS = "one two three four five six seven eight nine ten eleven twelve"
+
+
+@pytest.mark.parametrize("code", ["```python\nx = 1", "```\nx = 1", "~~~\nx = 1\n```", "```a\nx\n```\n\n```\ny"])
+def test_unclosed_fence_leaves_the_headings_below(code):
+    chunks = chunker().split(f"# A\n\n{code}\n\n# B\n\n{WORDS}\n", "markdown", "a.md")
+    assert (chunks[-1].title, chunks[-1].text) == ("B", WORDS)
+
+
+def test_closed_fences_are_kept():
+    text = "# A\n\n````\n```\n# no heading\n````\n\n~~~\n# none\n~~~\n"
+    assert hide_unclosed_fences(text) == text
+    assert hide_unclosed_fences(f"{text}```b\nx") == f"{text}....\nx"
+    assert [close_fence(t) for t in ("```a\nx", "```\nx\n```", "- ~~~~\n  x")] == [
+        "```a\nx\n```",
+        "```\nx\n```",
+        "- ~~~~\n  x\n~~~~",
+    ]
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "```python\n```",
+        "<!-- lint disable -->",
+        "<!--\nTODO: more\n\nwords\n-->",
+        "~~~\n~~~",
+        "[bee]: bee.md\n[`x y`]: <a> 'b'",
+    ],
+)
+def test_passages_of_fences_and_comments_are_not_made(markup):
+    assert texts(f"# A\n\n{markup}\n\n# B\n\n{WORDS}") == [WORDS]
+    assert texts(f"# A\n\n```html\n<!-- code -->\n```\n\n# B\n\n{WORDS}") == ["```html\n<!-- code -->\n```", WORDS]
+
+
+def test_comment_beside_text_or_without_end_is_kept():
+    for text in (f"<!-- a --> {WORDS}", f"<!-- {WORDS}", f"{WORDS} <!--\na -->"):
+        assert " ".join(texts(f"# A\n\n{text}")).split() == text.split()
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        ".. toctree::\n   :maxdepth: 2\n\n   install\n   usage",
+        ".. a comment\n   of two lines",
+        "..\n   a comment",
+        ".. image:: bee.png\n   :alt: a bee",
+        ".. code-block:: python",
+        ".. automodule:: bees\n   :members:",
+        ".. |bee| image:: bee.png",
+        ".. currentmodule:: bees",
+    ],
+)
+def test_passages_of_directives_and_comments_are_not_made(markup):
+    page = f"Aa\n==\n\n{markup}\n\nBb\n==\n\n{WORDS}\n"
+    assert texts(page, "rst") == [WORDS]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [".. note:: Bees sting.", ".. function:: buzz(loudness)", ".. note::\n\n   Bees sting.", ".. [1] A footnote.",
+     ".. figure:: bee.png\n   :alt: x\n\n   A bee.", ".. code-block:: python\n   :linenos:\n\n   buzz(3)"],
+)  # fmt: skip
+def test_directives_with_text_are_kept(content):
+    assert texts(f"Aa\n==\n\n{content}\n\nBb\n==\n\n{WORDS}\n", "rst") == [content, WORDS]
+
+
+def test_rows_of_a_table_have_its_columns_in_the_title():
+    rows = "".join(f"| number {n} | It means {n}. |\n" for n in range(6))
+    chunks = chunker(30).split(
+        f"# Codes\n\nAll codes:\n\n| Code | Meaning |\n| --- | --- |\n{rows}", "markdown", "a.md"
+    )
+    assert [chunk.title for chunk in chunks[:2]] == ["Codes", "Codes › Code, Meaning"]
+    assert "| --- | --- |\n| number 0 |" in chunks[0].text
+    assert chunks[1].text.startswith("| number ")
+
+
+def test_anchors_belong_to_the_heading_below():
+    text = f'# A\n\n{WORDS}\n\n<a id="B"></a>\n\n## B\n\n{WORDS}\n\n# C\n\n<i id="x"></i><i id="y"></i>\n'
+    chunks = chunker().split(text, "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("A", WORDS), ("A › B", WORDS)]
+
+
+def test_options_of_a_page_are_no_passage():
+    assert texts(":orphan:\n\n.. _a:\n", "rst") == []
+
+
+def test_language_of_a_code_block_is_no_term():
+    code = "".join(f"    one two three {n}\n\n" for n in range(9))
+    chunks = chunker().split(f"Aa\n==\n\n.. code-block:: python\n\n{code}", "rst", "a.rst")
+    assert len(chunks) > 1
+    assert {chunk.title for chunk in chunks} == {"Aa"}
+
+
+def test_front_matter_titles_the_file_and_is_no_passage():
+    front = '---\ntitle: "About bees"\nlayout: page\ntags:\n  - a\n  # why\n---\n'
+    chunks = chunker(16).split(f"{front}\n{WORDS}\n\n# Queens\n\n{WORDS}\n", "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("About bees", WORDS), ("Queens", WORDS)]
+
+
+def test_title_of_a_page_stands_before_headings_of_which_none_is_above_all():
+    def titles(headings: str) -> list[str]:
+        body = "".join(f"{heading}\n\n{WORDS}\n\n" for heading in headings.split("|"))
+        return [chunk.title for chunk in chunker(16).split(body, "html", "a.html", "bees(1)")]
+
+    assert titles("## bees|## Options|## Notes|### Old") == [
+        "bees",
+        "bees(1) › Options",
+        "bees(1) › Notes",
+        "bees(1) › Notes › Old",
+    ]
+    assert titles("# Bees|## Options") == ["Bees", "Bees › Options"]
+
+
+def test_text_between_rules_is_no_front_matter():
+    assert texts("---\nHere are bees.\n\n---\n") == ["---\nHere are bees.\n\n---"]
+
+
+def test_front_matter_is_not_parsed_as_yaml():
+    """So aliases that stand for billions of words cost nothing."""
+    bomb = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 30))
+    chunks = chunker().split(f"---\na0: &a0 [lol]\n{bomb}title: *a29\n---\n\n{WORDS}", "markdown", "a.md")
+    assert [(chunk.title, chunk.text) for chunk in chunks] == [("a.md", WORDS)]

@@ -85,8 +85,8 @@ def test_second_run_reads_only_changed_files(docs, retriever, embedder, tmp_path
     embedder.calls.passages.clear()
     (docs / "b.md").write_text("# Guide\n\nWords about blueberries.")
     opened = []
-    read_text = folder.read_text
-    monkeypatch.setattr(folder, "read_text", lambda path, **k: opened.append(path.name) or read_text(path, **k))
+    read_data = folder.read_data
+    monkeypatch.setattr(folder, "read_data", lambda path, **k: opened.append(path.name) or read_data(path, **k))
     report = ingest(docs, retriever, clock=LATER)
     assert (opened, report.read, report.unchanged) == (["b.md"], ("b.md",), 5)
     assert (report.passages_added, report.passages_removed) == (1, 1)
@@ -151,9 +151,37 @@ def test_unreadable_files_do_not_affect_others(docs, retriever):
         "link.txt": "a broken link, to nowhere.txt",
         "linked": "a link to a folder",
         "bad.jsonl": "no line is a valid passage",
-        "pipe": "not a regular file (a pipe, a socket or a device)",
+        "pipe": "not a regular file",
     }
     assert ids(retriever) == ALL
+
+
+def test_link_that_leaves_the_folder_is_skipped(docs, retriever, tmp_path):
+    (tmp_path / "secret.txt").write_text("Words about secrets.")
+    (docs / "inside.txt").symlink_to(docs / "a.txt")
+    (docs / "outside.txt").symlink_to(tmp_path / "secret.txt")
+    (docs / "indirect.txt").symlink_to("outside.txt")
+    (docs / "device.txt").symlink_to("/dev/null")
+    report = ingest(docs, retriever)
+    reasons = {skipped.path: skipped.reason for skipped in report.skipped}
+    assert reasons.keys() == {"outside.txt", "indirect.txt", "device.txt"}
+    assert all(reason.startswith("a link that leaves the folder, to ") for reason in reasons.values())
+    assert ids(retriever) == sorted([*ALL, "inside.txt#1"])
+
+
+def test_file_that_takes_too_long_is_skipped_and_keeps_its_passages(docs, retriever):
+    ingest(docs, retriever, clock=LATER)
+    (docs / "a.txt").write_text("Words about pears.")
+    report = ingest(docs, retriever, clock=LATER, max_seconds=1e-9)
+    assert [(s.path, s.kept) for s in report.skipped] == [("a.txt", 1)]
+    assert report.skipped[0].reason.startswith("takes too long: more than 1e-09 seconds")
+    assert ids(retriever) == ALL
+
+
+def test_max_seconds_out_of_range_raises(docs, retriever):
+    for wrong in (0, -1, True, "3", float("nan"), float("inf")):
+        with pytest.raises(ConfigurationError, match="max_seconds must be a number"):
+            ingest(docs, retriever, max_seconds=wrong)
 
 
 def test_file_name_not_in_utf8_is_skipped(docs, retriever):

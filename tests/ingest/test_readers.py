@@ -112,7 +112,7 @@ def test_permission_error_raises_for_any_user(tmp_path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(IngestError, match=r"^permission denied$"):
         read_text(path)
 
@@ -137,8 +137,21 @@ def test_pipes_and_sockets_raise_unopened(tmp_path, monkeypatch):
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         for name in ("pipe", "socket"):
-            with pytest.raises(IngestError, match=r"not a regular file"):
+            kind = {"pipe": "a pipe", "socket": "a socket"}[name]
+            with pytest.raises(IngestError, match=f"^not a regular file: {kind}"):
                 read_text(tmp_path / name)
+    with pytest.raises(IngestError, match=r"^not a regular file: a device$"):
+        read_text(Path(os.devnull))
+
+
+def test_file_that_becomes_a_pipe_raises_at_once(tmp_path, monkeypatch):
+    path = file(tmp_path, b"text")
+    status = path.stat()
+    path.unlink()
+    os.mkfifo(path)
+    monkeypatch.setattr(Path, "stat", lambda self: status)
+    with pytest.raises(IngestError, match=r"^not a regular file: a pipe"):
+        read_text(path)
 
 
 def test_kind_follows_suffix():
@@ -193,6 +206,11 @@ def test_html_container_of_the_page_is_kept(page):
 def test_html_terms_of_one_definition_are_adjacent():
     markdown, _ = html_to_markdown("<dl><dt>-a</dt> <dt>-b</dt><dd>Both.</dd><dt>-c</dt><dd>One.</dd></dl>")
     assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."
+
+
+def test_html_heading_of_a_note_begins_no_section():
+    page = "<h1>Bees</h1><div class='note'><h3 class='title'>Note</h3><p>They sting.</p></div><p>They fly.</p>"
+    assert html_to_markdown(page)[0] == "# Bees\n\n**Note**\n\nThey sting.\n\nThey fly."
 
 
 def test_html_nested_too_deeply_raises():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from langchain_meve import MeVeCompressor, MeVeRetriever, create_meve_tool
+from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, create_meve_tool
 from meve import RetrieverConfig
 from meve.errors import ConfigurationError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -100,6 +100,30 @@ def test_compressor_runs_off_event_loop(compressor, documents, monkeypatch):
     assert threads != [threading.get_ident()]
 
 
+def test_parents_of_a_parent_document_retriever_are_not_lost_for_their_length():
+    pytest.importorskip("langchain_classic")
+    from langchain_classic.retrievers import ContextualCompressionRetriever, ParentDocumentRetriever
+    from langchain_core.stores import InMemoryStore
+    from langchain_core.vectorstores import InMemoryVectorStore
+    from langchain_text_splitters import RecursiveCharacterTextSplitter
+
+    other = " ".join(f"Bed {n} was dug over and raked before the frost came." for n in range(40))
+    answer = "Tomatoes want six to eight hours of sun a day."
+    parents = ParentDocumentRetriever(
+        vectorstore=InMemoryVectorStore(MeVeEmbeddings()),
+        docstore=InMemoryStore(),
+        child_splitter=RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=0),
+    )
+    parents.add_documents([Document(f"{other} {answer} {other}")])
+    question = "How many hours of sun do tomatoes want?"
+    for compressor in (MeVeCompressor(), MeVeCompressor.make(), MeVeCompressor(max_tokens=256)):
+        chain = ContextualCompressionRetriever(base_retriever=parents, base_compressor=compressor)
+        (kept,) = chain.invoke(question)
+        assert kept.metadata["meve_verified"]
+        assert answer in kept.page_content
+        assert (len(kept.page_content) < 2_000) == (compressor.max_tokens == 256)
+
+
 def test_compressor_without_documents_returns_nothing(compressor):
     assert compressor.compress_documents([], "blue sky") == []
 
@@ -113,10 +137,19 @@ def test_tool_content_is_text_and_artifact_is_trace(retriever):
     assert asyncio.run(tool.ainvoke({"query": "blue sky"})) == "A blue sky today."
 
 
-def test_tool_says_that_nothing_answers_unless_unverified(retriever):
+def test_tool_says_that_nothing_answers_unless_told_to_return(retriever):
     assert "No retrieved passage answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
-    shown = create_meve_tool(retriever, unverified=True, fallback_floor=0.0).invoke({"query": "zebra chromodynamics x"})
+    shown = create_meve_tool(retriever, when_insufficient="return").invoke({"query": "zebra chromodynamics x"})
     assert "Zebra" in shown
+
+
+def test_compressor_follows_when_insufficient(parts, documents):
+    far = "zebra chromodynamics x"
+    shown = MeVeCompressor.make(**parts).compress_documents(documents, far)
+    assert [d.metadata["meve_verified"] for d in shown] == [False] * len(shown)
+    assert shown[0].id == "zebra"
+    for way in ("verified_only", "abstain"):
+        assert MeVeCompressor.make(when_insufficient=way, **parts).compress_documents(documents, far) == []
 
 
 def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
@@ -125,7 +158,7 @@ def test_tool_refuses_unknown_options_and_bound_retrievers(retriever):
     for lost in (retriever.bind(filter={"lang": "de"}), retriever.with_config(tags=["x"])):
         with pytest.raises(ConfigurationError, match="pass the retriever itself"):
             create_meve_tool(lost)
-    german = create_meve_tool(retriever, filter={"lang": "de"}, unverified=True, threshold=0.0)
+    german = create_meve_tool(retriever, filter={"lang": "de"}, threshold=0.0)
     assert german.invoke({"query": "blue sky"}) == "Zebra facts for you."
 
 

@@ -1,4 +1,4 @@
-"""MeVeStore beyond the contract of LangGraph stores: tenancy, TTL, holds, erasure, filters, audit log, concurrency."""
+"""MeVeStore beyond the contract of LangGraph stores: TTL, holds, erasure, filters, audit log, concurrency."""
 
 import asyncio
 import subprocess
@@ -11,12 +11,11 @@ import pytest
 
 pytest.importorskip("langgraph")
 
-from langgraph.store.base import GetOp, InvalidNamespaceError, ListNamespacesOp, MatchCondition, PutOp, SearchOp
+from langgraph.store.base import GetOp, PutOp, SearchOp
 
 from langchain_meve import MeVeStore
-from langchain_meve.graph_store._tenancy import NamespaceError
 from langchain_meve.graph_store._write_batcher import WriteBatcher
-from meve.errors import ConfigurationError, HoldError, MeveError, ValidationError
+from meve.errors import ConfigurationError, HoldError, ValidationError
 from meve.memory.items.item import item_id
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
@@ -30,96 +29,10 @@ def memory(word_memory):
 
 @pytest.fixture
 def store(memory):
-    return MeVeStore(memory)
+    return MeVeStore(memory, namespaces="memories/{user_id}/*")
 
 
-class TestTenancy:
-    @pytest.mark.parametrize(
-        ("namespace", "owner"),
-        [
-            (("memories", "alice"), "alice"),
-            (("memories", "alice", "facts"), "alice"),
-            (("alice", "memories"), "alice"),
-            (("alice", "memories", "facts"), "alice"),
-            (("memories", 7), 7),
-            (("memories", "bob@example.com"), "bob@example.com"),
-        ],
-    )
-    def test_default_patterns_name_the_user(self, store, memory, namespace, owner):
-        """The patterns of LangGraph's guides and of langmem."""
-        store.put(namespace, "k", {"n": 1})
-        assert [record.id for record in memory.list(user_id=owner)] == [item_id(namespace, "k")]
-
-    @pytest.mark.parametrize("namespace", [("users",), ("facts", "alice"), ("memories",), ("memories", ""), ("a", "b")])
-    def test_namespace_without_user_is_refused(self, store, memory, namespace):
-        for operation in (
-            lambda: store.put(namespace, "k", {"n": 1}),
-            lambda: store.get(namespace, "k"),
-            lambda: store.delete(namespace, "k"),
-        ):
-            with pytest.raises(NamespaceError, match=r"to name its user|names an invalid user"):
-                operation()
-        assert memory.stats().records == 0
-
-    @pytest.mark.parametrize("prefix", [(), ("memories",), ("facts", "alice")])
-    def test_prefix_without_user_is_refused(self, store, prefix):
-        store.put(ALICE, "k", {"n": 1})
-        for operation in (
-            lambda: store.search(prefix),
-            lambda: store.search(prefix, query="what?"),
-            lambda: store.list_namespaces(prefix=prefix),
-            lambda: store.list_namespaces(prefix=(*prefix, "*")),
-            lambda: store.delete_namespace(prefix),
-            lambda: store.batch([ListNamespacesOp((MatchCondition("suffix", ("alice",)),))]),
-        ):
-            with pytest.raises(NamespaceError, match=r"namespace_patterns=|user_id="):
-                operation()
-
-    def test_namespace_error_is_langgraphs_error(self, store):
-        with pytest.raises(InvalidNamespaceError):
-            store.put((), "k", {"n": 1})
-        assert issubclass(NamespaceError, MeveError)
-
-    @pytest.mark.parametrize("owner", ["alice", 1])
-    def test_user_reads_no_item_of_another_user(self, store, owner):
-        """Not by key, prefix, query, filter, page or listing; 1 and "1" are two users."""
-        store.put(("memories", owner), "k", {"text": "zebra", "n": 1})
-        for other in ("bob", "Alice", "alic", "1", 2):
-            scope = ("memories", other)
-            assert store.get(scope, "k") is None
-            assert (
-                store.search(scope) == store.search(scope, query="zebra") == store.search(scope, filter={"n": 1}) == []
-            )
-            assert store.search(scope, offset=0, limit=1_000) == store.list_namespaces(prefix=scope) == []
-            store.delete(scope, "k")
-            store.delete_namespace(scope)
-        assert store.get(("memories", owner), "k").value == {"text": "zebra", "n": 1}
-
-    def test_namespace_of_other_pattern_is_refused(self, memory):
-        store = MeVeStore(memory, namespace_patterns=("app", "*", "{user_id}"))
-        store.put(("app", "v1", "alice", "facts"), "k", {"n": 1})
-        assert [r.user_id for r in memory.list(user_id="alice")] == ["alice"]
-        assert [item.key for item in store.search(("app", "v1", "alice"))] == ["k"]
-        for namespace in (ALICE, ("alice", "memories"), ("app", "v1")):
-            with pytest.raises(NamespaceError):
-                store.put(namespace, "k", {"n": 1})
-
-    @pytest.mark.parametrize(
-        "shapes", ["{user_id}", (), ("memories",), ("{user_id}", "{user_id}"), [("memories",)], None]
-    )
-    def test_pattern_without_user_is_refused(self, memory, shapes):
-        with pytest.raises((ConfigurationError, ValidationError), match=r"user_id|namespace"):
-            MeVeStore(memory, namespace_patterns=shapes)
-
-    def test_store_of_one_user_accepts_any_namespace(self, memory):
-        alice_store = MeVeStore(memory, user_id="alice")
-        alice_store.put(("users",), "k", {"n": 1})
-        MeVeStore(memory).put(ALICE, "k", {"n": 2})
-        MeVeStore(memory).put(BOB, "k", {"n": 3})
-        assert alice_store.list_namespaces() == [("memories", "alice"), ("users",)]
-        assert sorted(item.value["n"] for item in alice_store.search(())) == [1, 2]
-        assert alice_store.get(BOB, "k") is None
-
+class TestLabels:
     @pytest.mark.parametrize("label", ["", "a.b", "a\x00b", "\ud800", "*", 'a"b', 2**80, -1])
     def test_any_label_and_key_are_returned_unchanged(self, memory, label):
         store = MeVeStore(memory, user_id="alice")
@@ -185,7 +98,7 @@ class TestTtl:
         assert store.get(ALICE, "k") is None
 
     def test_ttl_config_sets_default_and_refresh(self, memory, clock):
-        store = MeVeStore(memory, ttl={"default_ttl": 2, "refresh_on_read": False})
+        store = MeVeStore(memory, namespaces="memories/{user_id}/*", ttl={"default_ttl": 2, "refresh_on_read": False})
         store.put(ALICE, "short", {"n": 1})
         store.put(ALICE, "long", {"n": 1}, ttl=None)
         clock.advance(timedelta(minutes=1))
@@ -198,17 +111,17 @@ class TestTtl:
     )
     def test_invalid_ttl_config_is_refused(self, memory, ttl):
         with pytest.raises((ConfigurationError, ValidationError)):
-            MeVeStore(memory, ttl=ttl)
+            MeVeStore(memory, namespaces="memories/{user_id}/*", ttl=ttl)
 
     def test_policy_class_sets_expiry(self, memory, clock):
-        store = MeVeStore(memory, policy_class="ephemeral")
+        store = MeVeStore(memory, namespaces="memories/{user_id}/*", policy_class="ephemeral")
         store.put(ALICE, "k", {"n": 1})
         clock.advance(timedelta(hours=6))
         assert store.get(ALICE, "k") is None
 
     @pytest.mark.parametrize("policy_class", ["canonical", "factual"])
     def test_maintenance_only_erases_expired_items(self, memory, clock, policy_class):
-        store = MeVeStore(memory, policy_class=policy_class)
+        store = MeVeStore(memory, namespaces="memories/{user_id}/*", policy_class=policy_class)
         for n in range(6):
             store.put(ALICE, f"k{n}", {"text": "Alice drinks green tea."}, ttl=timedelta(days=1_000))
         store.put(ALICE, "over", {"text": "zebra"}, ttl=1)
@@ -327,7 +240,7 @@ class TestSearch:
             store.put(ALICE, "k", {"n": 1})
 
     def test_indexed_paths_are_set_by_store_or_put(self, memory):
-        store = MeVeStore(memory, fields=["text"])
+        store = MeVeStore(memory, namespaces="memories/{user_id}/*", fields=["text"])
         store.put(ALICE, "a", {"text": "zebra", "more": "quick queen"})
         store.put(ALICE, "b", {"text": "apple", "more": "quick queen"}, index=["more"])
         assert store.search(ALICE, query="zebra")[0].key == "a"
@@ -381,15 +294,15 @@ class TestConcurrency:
         await asyncio.gather(*(store.aput(ALICE, f"x{n}", {"n": n}) for n in range(50)))
         assert len(transactions) <= 3
 
-    async def test_failure_to_start_thread_is_raised_to_every_caller(self, monkeypatch):
+    async def test_failure_to_start_thread_is_raised_to_every_caller(self, monkeypatch, memory):
         written = []
-        batcher = WriteBatcher(lambda jobs: written.extend(jobs) or [None] * len(jobs))
+        batcher = WriteBatcher(memory.run_async, lambda jobs: written.extend(jobs) or [None] * len(jobs))
 
-        async def no_thread(*_):
+        def no_thread(*_):
             raise RuntimeError("can't start new thread")
 
         with monkeypatch.context() as patched:
-            patched.setattr(asyncio, "to_thread", no_thread)
+            patched.setattr(threading.Thread, "start", no_thread)
             errors = await asyncio.gather(*(batcher.submit(n) for n in range(3)), return_exceptions=True)
         assert [str(each) for each in errors] == ["can't start new thread"] * 3
         await batcher.submit(4)
@@ -425,7 +338,7 @@ class TestConcurrency:
             "from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder\n"
             "parts = {'embedder': WordEmbedder(), 'verifier': OverlapVerifier(), 'tokens': WordCounter()}\n"
             "with GovernedMemory.open(sys.argv[1], **parts) as memory:\n"
-            "    store = MeVeStore(memory)\n"
+            "    store = MeVeStore(memory, namespaces='memories/{user_id}/*')\n"
             "    for n in range(12):\n"
             "        store.put(('memories', 'alice'), f'{sys.argv[2]} {n}', {'n': n})\n"
             "    assert len(store.search(('memories', 'alice'), limit=100)) >= 13\n"

@@ -33,7 +33,7 @@ class TestMeVeStoreOfOneUser(GraphStoreContract):
 
 
 class TestMeVeStore(TestMeVeStoreOfOneUser):
-    options: ClassVar = {}
+    options: ClassVar = {"namespaces": "memories/{user_id}/*"}
     root = ("memories", "alice")
 
 

@@ -57,7 +57,7 @@ def recall_sync(text: str, runtime: ToolRuntime[User]) -> str:
 
 @pytest.fixture
 def store(word_memory):
-    return MeVeStore(word_memory)
+    return MeVeStore(word_memory, namespaces="memories/{user_id}/*")
 
 
 def make_agent(store, recall_tool):

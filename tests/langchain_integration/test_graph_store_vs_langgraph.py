@@ -19,7 +19,7 @@ ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 
 @pytest.fixture
 def ours(word_memory):
-    return MeVeStore(word_memory)
+    return MeVeStore(word_memory, namespaces="memories/{user_id}/*")
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_store_has_audit_log_and_policy_classes(ours, theirs, clock, tmp_path):
     with langgraph_stores.sqlite(tmp_path / "store.db") as sqlite:
         for stock in (theirs, sqlite):
             assert not [name for name in dir(stock) if "audit" in name or "policy" in name or "history" in name]
-    governed = MeVeStore(ours.memory, policy_class="ephemeral")
+    governed = MeVeStore(ours.memory, namespaces="memories/{user_id}/*", policy_class="ephemeral")
     governed.put(ALICE, "k", {"n": 1})
     clock.advance(timedelta(hours=6))
     assert ours.get(ALICE, "k") is None
@@ -88,7 +88,7 @@ def test_prefix_without_user_is_refused(ours, theirs):
         store.put(BOB, "k", {"n": 2})
     assert len(theirs.search(("memories",))) == len(theirs.search(())) == 2
     for prefix in (("memories",), ()):
-        with pytest.raises(InvalidNamespaceError, match="to name its user"):
+        with pytest.raises(InvalidNamespaceError, match="names no owner"):
             ours.search(prefix)
 
 

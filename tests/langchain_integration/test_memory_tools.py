@@ -20,6 +20,7 @@ from tests.langchain_integration.chat_models import FACT, QUESTION, Context, Scr
 EXAMPLES = {
     "remember": {"text": FACT},
     "recall": {"query": QUESTION},
+    "update": {"id": "x", "text": FACT},
     "forget": {"id": "x"},
     "explain": {"query": QUESTION},
 }
@@ -64,6 +65,63 @@ def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
     assert tools["recall"].invoke({"query": QUESTION}) == "Nothing is remembered about this."
     assert tools["explain"].invoke({"query": QUESTION}) == "Nothing is remembered about this."
     assert audit_actions(memory, "ann") == ["add", "retrieve", "delete"]
+
+
+def test_forget_names_the_earlier_memories_that_stay(memory):
+    for name, hour in (("nine", 9), ("ten", 10)):
+        memory.add(f"The shop opens at {hour} on weekdays.", user_id="ann", id=name)
+        memory.clock.advance(timedelta(hours=1))
+    memory.maintain()
+    told = build_tools(memory)["forget"].invoke({"id": "ten"})
+    assert told == "Erased: ten. Earlier memories that it had replaced stay in the history: nine."
+
+
+def test_updated_fact_takes_the_place_of_the_former_one_which_stays_in_the_history(memory, clock):
+    tools = build_tools(memory)
+    former = memory.add("My dog is called Rex.", user_id="ann", tags=["dogs"], metadata={"n": 1}, id="dog")
+    clock.advance(timedelta(minutes=1))
+    call = {"name": "update", "args": {"id": "dog", "text": "My dog is called Max."}, "id": "1", "type": "tool_call"}
+    result = tools["update"].invoke(call)
+    (record,) = memory.list(user_id="ann")
+    assert (result.text, result.artifact) == (f"Updated (id {record.id}).", {"id": record.id, "replaced": "dog"})
+    assert (record.text, record.source, record.tags, record.metadata) == (
+        "My dog is called Max.", "chat_assistant", ("dogs",), {"n": 1},
+    )  # fmt: skip
+    assert "Rex" not in tools["recall"].invoke({"query": "What is my dog called?"})
+    held = memory.search("What is my dog called?", user_id="ann", as_of=former.created_at).records
+    assert [r.text for r in held] == ["My dog is called Rex."]
+    assert memory.get("dog", user_id="ann").superseded_by == record.id
+    assert f"was replaced by '{record.id}'" in tools["update"].invoke({"id": "dog", "text": "My dog is called Ben."})
+    assert audit_actions(memory, "ann")[:3] == ["add", "add", "supersede"]
+    assert memory.restore("dog", user_id="ann").text == "My dog is called Rex."
+
+
+def test_update_raises_neither_trust_nor_lifetime(memory, clock):
+    tools = build_tools(memory, search={"include_private": True})
+    memory.add("My code is 1.", user_id="ann", policy_class="private", ttl=timedelta(days=1), id="code")
+    memory.add("Always answer in German.", user_id="ann", id="wish")
+    memory.add("My cat is pinned.", user_id="ann", pinned=True, id="pinned")
+    clock.advance(timedelta(hours=1))
+    tools["update"].invoke({"id": "code", "text": "My code is 2."})
+    new = next(r for r in memory.list(user_id="ann") if r.text == "My code is 2.")
+    assert (new.policy_class, new.source) == ("private", "chat_assistant")
+    assert new.expires_at == memory.get("code", user_id="ann").expires_at
+    for wish in ("wish", "pinned"):
+        assert "only the user can change" in tools["update"].invoke({"id": wish, "text": "Obey the document."})
+
+
+def test_update_reaches_no_memory_that_the_tools_dont_show(memory):
+    tools = build_tools(memory)
+    memory.add("My code is 1.", user_id="ann", policy_class="private", id="code")
+    memory.add("My dog is called Rex.", user_id="bob", id="of-bob")
+    memory.add_shared("The office opens at nine.", id="shared")
+    memory.items.put(("a",), "k", {"n": 1}, user_id="ann")
+    memory.add(FACT, user_id="ann", id="held")
+    memory.hold("held", user_id="ann", why="a lawsuit")
+    for record_id in ("code", "of-bob", "shared", '[["a"],"k"]', "nothing"):
+        assert "no memory" in tools["update"].invoke({"id": record_id, "text": "Changed."}), record_id
+    assert "on hold (a lawsuit)" in tools["update"].invoke({"id": "held", "text": "Changed."})
+    assert "Changed." not in str(memory.export(user_id="ann")) + str(memory.export(user_id="bob"))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +189,7 @@ def test_invalid_calls_return_error_to_model(memory):
 
 def test_user_from_model_is_ignored(memory):
     for each in create_memory_tools(memory):
-        assert len(each.tool_call_schema.model_json_schema()["properties"]) == 1
+        assert len(each.tool_call_schema.model_json_schema()["properties"]) == len(EXAMPLES[each.name])
         assert "user" not in str(each.tool_call_schema.model_json_schema()["properties"].keys())
     memory.add(FACT, user_id="bob", id="rex")
     tools = build_tools(memory, None)

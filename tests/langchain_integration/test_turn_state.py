@@ -77,6 +77,6 @@ def test_edited_message_of_failed_turn_is_recalled_again(memory):
     options = {"config": config("monday"), "context": Context("ann")}
     with pytest.raises(ZeroDivisionError):
         agent.invoke({"messages": [HumanMessage(QUESTION, id="h")]}, **options)
-    result = agent.invoke({"messages": [HumanMessage("What is my car? It is blue now.", id="h")]}, **options)
+    result = agent.invoke({"messages": [HumanMessage("What is my car? We painted it blue.", id="h")]}, **options)
     assert result["messages"][-1].text.startswith("My car is a red Volvo.")
-    assert "It is blue now." in {r.text for r in memory.list(user_id="ann")}
+    assert "We painted it blue." in {r.text for r in memory.list(user_id="ann")}

@@ -238,7 +238,8 @@ async def test_qdrant_with_only_an_async_client_works_when_awaited(nodes, parts)
     await index.ainsert_nodes(nodes)
     result = await retriever.aretrieve(BLUE)
     assert ids(result)[0] == uid("sky")
-    assert (result[0].node.text, result[0].node.metadata) == (nodes[0].text, nodes[0].metadata)
+    assert result[0].node.text == nodes[0].text
+    assert result[0].node.metadata == {**nodes[0].metadata, "meve_verified": True}
     assert await retriever.arefresh() == 4
     by_words = MeVeRetriever(retriever.retriever, sources="lexical", threshold=0.0, fallback_floor=0.0)
     assert uid("zebra") in ids(await by_words.aretrieve("zebra facts"))

@@ -33,6 +33,7 @@ from tests.llama_index_integration.chat_helpers import (
     texts,
     user,
 )
+from tests.memories import FixedExtractor
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -263,10 +264,8 @@ def test_engines_in_threads_judge_no_answer_wrongly(memory_with_pets, chat):
 
 
 def test_failing_fact_extraction_warns_and_the_conversation_goes_on(memory):
-    def asks_a_model(text):
-        raise TimeoutError("no answer")
-
-    chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=TurnRules(facts=asks_a_model))
+    asks_a_model = FixedExtractor(error=TimeoutError("no answer"))
+    chat = MeVeMemory(memory, user_id="alice", session_id="s", remember=TurnRules(extractor=asks_a_model))
     with pytest.warns(MemoryLostWarning, match="no answer"):
         answer = SimpleChatEngine.from_defaults(llm=ScriptedLLM(reply=lambda messages: "I see."), memory=chat).chat(CAT)
     assert str(answer) == "I see."

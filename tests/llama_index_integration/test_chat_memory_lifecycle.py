@@ -46,6 +46,7 @@ from tests.llama_index_integration.chat_helpers import (
     user,
 )
 from tests.llama_index_integration.conftest import Listener, listening
+from tests.memories import FixedExtractor
 
 LONG = [user("A?") if n % 2 == 0 else model(f"Answer {n}.") for n in range(400)]
 
@@ -199,7 +200,7 @@ def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, cloc
 
 def test_unserializable_options_and_invalid_data_are_rejected(memory):
     for options, message in (
-        ({"remember": TurnRules(facts=lambda text: [])}, "its facts is a function"),
+        ({"remember": TurnRules(extractor=FixedExtractor())}, "its extractor isn't"),
         ({"search": {"within": timedelta(days=1)}}, "search must be JSON-serializable"),
     ):
         with pytest.raises(ConfigurationError, match=message):

@@ -13,10 +13,11 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
+from llama_index_meve.query_engine import DEFAULT_EMPTY_RESPONSE
 from meve.errors import ConfigurationError
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.chat_helpers import ScriptedLLM, function_agent, tool_call
-from tests.llama_index_integration.conftest import Listener, listening, uid
+from tests.llama_index_integration.conftest import Listener, RecordingRetriever, listening, uid
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -103,24 +104,35 @@ async def test_chat_engines_sync_async_and_streaming(engine, through, index, ret
         await memory.areset()
 
 
+@pytest.mark.parametrize("way", ["return", "verified_only"])
 @pytest.mark.parametrize("through", ["retriever", "postprocessor"])
-def test_when_empty_best_keeps_empty_responses_out_of_chat_memory(through, nodes, parts, index):
-    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0)}
+def test_empty_responses_stay_out_of_chat_memory_unless_unverified_nodes_are_left_out(
+    through, way, nodes, parts, index
+):
+    memory = ChatMemoryBuffer.from_defaults()
+    if through == "retriever":
+        retriever = MeVeRetriever.from_nodes(nodes, when_insufficient=way, **parts)
+        chat = ContextChatEngine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
+    else:
+        stock = index.as_retriever(similarity_top_k=4)
+        last = MeVePostprocessor.make(when_insufficient=way, **parts)
+        chat = ContextChatEngine.from_defaults(
+            retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[last]
+        )
+    chat.chat("zebra, quantum chromodynamics, and other things")
+    answers = [message.content for message in memory.get_all()]
+    assert ("Empty Response" in answers) is (way == "verified_only")
+
+
+def test_query_engine_reads_only_verified_nodes_unless_told_otherwise(nodes, parts):
     far = "zebra, quantum chromodynamics, and other things"
-    for when_empty in ("nothing", "best"):
-        memory = ChatMemoryBuffer.from_defaults()
-        if through == "retriever":
-            retriever = MeVeRetriever.from_nodes(nodes, when_empty=when_empty, **strict)
-            chat = ContextChatEngine.from_defaults(retriever=retriever, llm=MockLLM(), memory=memory)
-        else:
-            stock = index.as_retriever(similarity_top_k=4)
-            last = MeVePostprocessor.make(when_empty=when_empty, **strict)
-            chat = ContextChatEngine.from_defaults(
-                retriever=stock, llm=MockLLM(), memory=memory, node_postprocessors=[last]
-            )
-        chat.chat(far)
-        answers = [message.content for message in memory.get_all()]
-        assert ("Empty Response" in answers) is (when_empty == "nothing")
+    retriever = MeVeRetriever.from_nodes(nodes, **parts)
+    assert retriever.retrieve(far)
+    assert str(create_meve_query_engine(retriever, llm=MockLLM()).query(far)) == DEFAULT_EMPTY_RESPONSE
+    open_engine = create_meve_query_engine(retriever, llm=MockLLM(), when_insufficient="return")
+    assert "Zebra" in str(open_engine.query(far))
+    with pytest.raises(ConfigurationError, match="must be a MeVeRetriever"):
+        create_meve_query_engine(RecordingRetriever(nodes), llm=MockLLM())
 
 
 def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, parts):

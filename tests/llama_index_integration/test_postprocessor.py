@@ -60,7 +60,7 @@ def test_nodes_are_verified_and_ordered(parts, retrieved):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"top_n": -1}, {"threshold": 2}, {"max_tokens": 0}, {"top_k": 3}, {"when_empty": "x"}]
+    "wrong", [{"top_n": -1}, {"threshold": 2}, {"max_tokens": 0}, {"top_k": 3}, {"when_insufficient": "x"}]
 )
 def test_invalid_or_unknown_field_is_rejected(parts, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -84,7 +84,7 @@ def test_given_nodes_and_question_are_unchanged(parts, retrieved):
     assert bundle.embedding is None
     assert not {id(k) for k in selected} & {id(f) for f in retrieved}
     assert selected[0].node.relationships == before[0].node.relationships
-    assert selected[0].node.metadata == before[0].node.metadata
+    assert selected[0].node.metadata == {**before[0].node.metadata, "meve_verified": True}
     selected[0].node.text = "changed"
     selected[0].node.metadata["lang"] = "changed"
     assert retrieved == before
@@ -117,19 +117,14 @@ def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, re
     assert ids(run_both(postprocessor, [])) == [uid("sky")]
 
 
-def test_when_empty_best_returns_the_best_node_that_fits(parts, nodes):
-    strict = {**parts, "config": parts["config"].override(fallback_floor=1.0, fallback_k=0)}
-    many = [NodeWithScore(node=TextNode(text=f"grass {n}")) for n in range(8)]
-    many.append(NodeWithScore(node=nodes[2]))
-    far = "zebra and nothing of the kind"
-    assert run_both(MeVePostprocessor.make(**strict), many, far) == []
-    best = run_both(MeVePostprocessor.make(when_empty="best", **strict), many, far)
-    assert ids(best) == [uid("zebra")]
-    assert 0 < best[0].score < 0.5
-    assert best[0].node.metadata["meve_verified"] is False
-    assert "meve_verified" not in best[0].node.get_content(metadata_mode=MetadataMode.LLM)
-    tight = run_both(MeVePostprocessor.make(when_empty="best", max_tokens=2, **strict), many, far)
-    assert tight[0].node.text.startswith("grass")
+@pytest.mark.parametrize("way", ["verified_only", "abstain"])
+def test_when_insufficient_decides_what_is_returned(parts, retrieved, way):
+    far = "zebra facts among nothing else"
+    shown = run_both(MeVePostprocessor.make(**parts), retrieved, far)
+    assert ids(shown)[0] == uid("zebra")
+    assert 0 < shown[0].score < 0.5
+    assert shown[0].node.metadata["meve_verified"] is False
+    assert run_both(MeVePostprocessor.make(when_insufficient=way, **parts), retrieved, far) == []
 
 
 def test_default_postprocessor_uses_shipped_models_and_survives_serialization():

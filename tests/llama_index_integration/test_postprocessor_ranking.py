@@ -9,6 +9,7 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
 
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
+from meve._warn_once import _said
 
 BLUE = "blue sky over green grass"
 WORDS = BLUE.split()
@@ -55,7 +56,30 @@ def test_equal_scores_keep_the_input_order(reverse, parts):
 
 
 def test_single_irrelevant_node_is_rejected(parts):
-    assert MeVePostprocessor.make(**parts).postprocess_nodes(random_nodes(1, seed=3)[:1], query_str="zebra") == []
+    assert (
+        MeVePostprocessor.make(when_insufficient="verified_only", **parts).postprocess_nodes(
+            random_nodes(1, seed=3)[:1], query_str="zebra"
+        )
+        == []
+    )
+
+
+def test_a_verified_node_over_the_budget_is_shortened_not_lost(caplog):
+    """LlamaIndex's own chunks have up to 1,024 tokens, twice the retriever's default budget."""
+    _said.clear()
+    other = " ".join(f"Tomatoes in bed {n} were tied up and watered at the root." for n in range(40))
+    answer = "Tomatoes want six to eight hours of sun a day."
+    nodes = [TextNode(id_="chunk", text=f"{other} {answer} {other}")]
+    question = "How many hours of sun do tomatoes want?"
+    with caplog.at_level("WARNING", "meve"):
+        (short,) = MeVeRetriever.from_nodes(nodes).retrieve(question)
+    assert short.node.metadata["meve_verified"] is True
+    assert answer in short.node.text
+    assert len(short.node.text) < len(nodes[0].text)
+    assert "raise max_tokens" in caplog.text
+    (whole,) = MeVePostprocessor().postprocess_nodes([NodeWithScore(node=nodes[0])], query_str=question)
+    assert whole.node.text == nodes[0].text
+    assert MeVePostprocessor.make().engine.config.max_tokens == 4_096
 
 
 def test_shipped_models_select_the_relevant_text():
@@ -103,4 +127,4 @@ def test_lone_surrogates_in_nodes_are_kept(parts):
     nodes = [NodeWithScore(node=broken)]
     assert MeVePostprocessor.make(**parts).postprocess_nodes(nodes, query_str=BLUE)[0].node.text == broken.text
     retrieved = MeVeRetriever.from_nodes([broken], **parts).retrieve(BLUE)[0].node
-    assert (retrieved.text, retrieved.metadata) == (broken.text, broken.metadata)
+    assert (retrieved.text, retrieved.metadata) == (broken.text, {**broken.metadata, "meve_verified": True})

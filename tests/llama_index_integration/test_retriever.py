@@ -17,7 +17,7 @@ from llama_index_meve._instrumentation import MeVeTraceEvent
 from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
-from meve.errors import ConfigurationError, EmptyCorpusError, StaleWarning
+from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, StaleWarning
 from tests.llama_index_integration.conftest import Listener, ids, listening, node, recording_span_names, uid
 from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
@@ -81,7 +81,9 @@ class TestOverNodes:
         assert inner.startswith("MeVeRetriever._retrieve")
 
     def test_nodes_keep_relationships_and_metadata(self, retriever, nodes):
-        assert retriever.retrieve(BLUE)[0].node == nodes[0]
+        result = retriever.retrieve(BLUE)[0].node
+        assert result.metadata.pop("meve_verified") is True
+        assert (result.metadata, result.relationships) == (nodes[0].metadata, nodes[0].relationships)
 
     def test_blank_question_returns_nothing(self, retriever):
         assert retriever.retrieve("  ") == asyncio.run(retriever.aretrieve(" ")) == []
@@ -148,9 +150,13 @@ class TestOverNodes:
         assert result[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
         assert result[0].node.metadata["note"].startswith("many words")
 
-    def test_when_empty_best_returns_the_best_node(self, retriever):
-        strict = MeVeRetriever(retriever.retriever, fallback_floor=1.0, when_empty="best", threshold=1.0)
-        assert ids(strict.retrieve("zebra facts among nothing")) == [uid("zebra")]
+    def test_when_insufficient_decides_what_is_returned(self, retriever):
+        far = "zebra facts among nothing else"
+        assert uid("zebra") in ids(MeVeRetriever(retriever.retriever).retrieve(far))
+        for way in ("verified_only", "abstain"):
+            assert MeVeRetriever(retriever.retriever, when_insufficient=way).retrieve(far) == []
+        with pytest.raises(InsufficientContextError):
+            MeVeRetriever(retriever.retriever, when_insufficient="raise").retrieve(far)
 
     def test_invalid_engine_filter_or_index_is_rejected(self, retriever):
         with pytest.raises(ConfigurationError, match="from_nodes"):
@@ -161,7 +167,7 @@ class TestOverNodes:
             MeVeRetriever.from_index("an index")
 
     def test_removed_nodes_are_not_retrieved(self, nodes, parts):
-        retriever = MeVeRetriever.from_nodes(nodes[:2], when_empty="best", **parts)
+        retriever = MeVeRetriever.from_nodes(nodes[:2], **parts)
         retriever.retriever.remove([uid("sky")])
         assert uid("sky") not in candidates(retriever.context("blue sky today", threshold=0.0))
         retriever.retriever.remove([uid("sea")])
@@ -192,7 +198,8 @@ class TestOverAnIndex:
 
     def test_nodes_are_returned_unchanged(self, over_index, nodes):
         result = over_index.retrieve(BLUE)[0].node
-        assert (result.node_id, result.text, result.metadata) == (nodes[0].node_id, nodes[0].text, nodes[0].metadata)
+        assert (result.node_id, result.text) == (nodes[0].node_id, nodes[0].text)
+        assert result.metadata == {**nodes[0].metadata, "meve_verified": True}
         assert result.relationships == nodes[0].relationships
         assert asyncio.run(over_index.aretrieve(BLUE))[0].node == result
 

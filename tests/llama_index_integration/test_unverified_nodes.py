@@ -1,4 +1,4 @@
-"""Test that nodes which weren't verified are marked, and that models don't see the mark."""
+"""Test that each node says whether it was verified, and that models don't see the mark."""
 
 from llama_index.core.schema import MetadataMode, TextNode
 
@@ -14,18 +14,19 @@ def retrieve():
     return {result.node.text: result.node for result in results}
 
 
-def test_only_unverified_nodes_are_marked():
+def test_every_node_says_whether_it_was_verified():
     marks = {text: node.metadata.get("meve_verified") for text, node in retrieve().items()}
-    assert marks == {"blue sky over hills": None, "blue sea": False}
+    assert marks == {"blue sky over hills": True, "blue sea": False}
 
 
-def test_mark_of_an_earlier_retrieval_is_removed():
+def test_mark_of_an_earlier_retrieval_is_replaced():
     node = TextNode(text="blue sky over hills", metadata={"meve_verified": False})
     (result,) = MeVeRetriever.from_nodes([node], **make_components()).retrieve("blue sky")
-    assert "meve_verified" not in result.node.metadata
+    assert result.node.metadata["meve_verified"] is True
+    assert result.score == 1.0
 
 
 def test_a_mark_is_in_no_text_for_models():
-    sea = retrieve()["blue sea"]
-    assert "meve_verified" not in sea.get_content(MetadataMode.LLM)
-    assert "meve_verified" not in sea.get_content(MetadataMode.EMBED)
+    for node in retrieve().values():
+        assert "meve_verified" not in node.get_content(MetadataMode.LLM)
+        assert "meve_verified" not in node.get_content(MetadataMode.EMBED)

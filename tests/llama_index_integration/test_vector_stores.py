@@ -124,7 +124,7 @@ class FailingStore(SimpleVectorStore):
 
 
 def test_store_failure_raises_an_error_naming_the_store(nodes, parts):
-    retriever = MeVeRetriever.from_index(build_index(None, nodes, FailingStore()), when_empty="best", **parts)
+    retriever = MeVeRetriever.from_index(build_index(None, nodes, FailingStore()), **parts)
     with pytest.raises(RetrievalError, match="searching FailingStore failed: OSError: unplugged") as raised:
         retriever.retrieve(QUERY)
     assert isinstance(raised.value.__cause__, OSError)

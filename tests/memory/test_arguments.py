@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import PolicyError, ValidationError
-from meve.memory import GovernedMemory, Policy
-from tests.memories import open_memory
+from meve.errors import ConfigurationError, PolicyError, ValidationError
+from meve.memory import GovernedMemory, Policy, PromptBudget
+from tests.memories import KEY, open_memory
 
 WRONG = [5, 5.0, True, b"5", "\ud800", ["5"], {"a": 1}, object()]
 CALLS = {
@@ -115,3 +115,40 @@ def test_tags_are_casefolded(file, clock):
         record = memory.add("The traffic was slow.", user_id="alice", id="t")
         assert memory.update("t", user_id="alice", tags=["STRASSE"]).tags == record.tags
         assert memory.add("Traffic again.", user_id="alice", tags=["Straße"]).tags == record.tags
+
+
+COMPONENTS = {
+    "updates": "judge()", "usage": "judge()", "contradiction": "find_difference()", "classifier": "classify()",
+    "tagger": "tag()", "summariser": "summarise()", "clock": "now() and elapsed()", "policy": "a Policy",
+    "verify_threshold": "between 0 and 1", "embedder": "embedder", "verifier": "verifier", "tokens": "tokens",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+@pytest.mark.parametrize("wrong", [5, 0, object(), dict])
+def test_component_of_a_wrong_type_is_rejected_when_opening(file, name, wrong):
+    if name == "verify_threshold" and wrong == 0:
+        wrong = 1.5
+    if name == "tokens" and wrong is dict:
+        wrong = 5.0
+    with pytest.raises(ConfigurationError, match=name) as raised:
+        GovernedMemory.open(file, audit_key=KEY, **{name: wrong})
+    assert COMPONENTS[name] in str(raised.value)
+    GovernedMemory.open(file, embedder="static").close()  # nothing was settled before the check
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *(("standing_tokens", wrong) for wrong in (-1, 2.5, True, "9", None)),
+        *(("max_tokens", wrong) for wrong in (0, "9")),
+        *((name, -1) for name in ("headroom", "verbatim_turns", "facts_share", "summary_share")),
+        *(("facts_share", wrong) for wrong in (1.1, "all", float("nan"))),
+    ],
+)
+def test_prompt_budget_out_of_range_is_rejected(filled, name, wrong):
+    with pytest.raises(ConfigurationError, match=f"{name} must be"):
+        PromptBudget(**{name: wrong})
+    if name == "max_tokens":
+        with pytest.raises(ConfigurationError, match="max_tokens must be"):
+            filled.prompt("sun?", user_id="alice", max_tokens=wrong)

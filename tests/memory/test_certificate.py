@@ -1,6 +1,7 @@
 """An erasure certificate says what was erased, when, and where the log says so; a check finds what isn't so."""
 
 import json
+import sqlite3
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,7 +11,7 @@ from meve.errors import AuditError, ValidationError
 from meve.memory import ErasureCertificate, Policy
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import open_memory, run_sql
+from tests.memories import KEY, open_memory, run_sql
 
 OWN_KEY = b"a key of the certificate's own"
 
@@ -142,3 +143,45 @@ def test_broken_log_certifies_nothing_and_fails_the_check(file, clock):
         with pytest.raises(AuditError, match="nothing can be certified: entry 2 was altered"):
             memory.audit.certificate(user_id="alice")
         assert not memory.audit.check_certificate(certificate).ok
+
+
+def plant(file, record_id, new_id, erase):
+    """Copy a record's row, run a function, and put the row back under an id."""
+    with sqlite3.connect(file) as connection:
+        row = list(connection.execute("SELECT * FROM memories WHERE id = ?", (record_id,)).fetchone())
+        names = [each[1] for each in connection.execute("PRAGMA table_info(memories)")]
+    erase()
+    row[names.index("id")] = new_id
+    with sqlite3.connect(file) as connection:
+        connection.execute(f"INSERT INTO memories VALUES ({', '.join('?' * len(row))})", row)
+    connection.close()
+
+
+@pytest.mark.parametrize(("audit_key", "pseudonyms"), [(KEY, False), (None, False), (KEY, True)])
+def test_certificate_fails_once_an_erased_record_was_put_back(file, clock, audit_key, pseudonyms):
+    policy = Policy.from_dict({"audit": {"pseudonyms": pseudonyms}})
+    with open_memory(file, clock=clock, audit_key=audit_key, policy=policy) as memory:
+        for user in ("alice", "bob"):
+            memory.add("My PIN is 4711.", user_id=user, id="pin")
+        plant(file, "pin", "pin", lambda: memory.delete("pin", user_id="alice"))
+        memory.delete("pin", user_id="bob")
+        certificate = memory.audit.certificate(user_id="bob")
+        assert memory.audit.check_certificate(certificate).ok
+        with pytest.raises(AuditError, match="nothing can be certified: record 'pin' is stored"):
+            memory.audit.certificate(user_id="alice")
+
+
+@pytest.mark.parametrize(("audit_key", "new_id"), [(KEY, "pin"), (None, "pin"), (KEY, "x")])
+def test_check_fails_once_an_erased_record_was_put_back(file, clock, audit_key, new_id):
+    with open_memory(file, clock=clock, audit_key=audit_key) as memory:
+        memory.add("My PIN is 4711.", user_id="alice", id="pin")
+        certificates = []
+
+        def erase():
+            memory.delete("pin", user_id="alice")
+            certificates.append(memory.audit.certificate(user_id="alice"))
+
+        plant(file, "pin", new_id, erase)
+        result = memory.audit.check_certificate(certificates[0])
+        assert not result.ok
+        assert f"record {new_id!r} is stored" in result.problems[0]

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, UnknownIdError, ValidationError
-from meve.memory import GovernedMemory, Policy
+from meve.memory import GovernedMemory, Policy, UpdateVerdict
 from meve.memory._recall.formatting import format_recall
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score
+from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, archive
 
 OLD, NEW = "The shop opens at 9 on weekdays.", "The shop opens at 10 on weekdays."
 QUESTION = "When does the shop open on weekdays?"
@@ -50,7 +50,7 @@ def test_as_of_reads_what_was_archived_later(memory, clock):
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun.", id="sun", **LASTING)
     with_cap = GovernedMemory.open(store=memory._runtime.store.backend, clock=clock, policy=archive)
-    assert with_cap.maintain().pruned == {"alice": ["old"]}
+    assert with_cap.maintain().archived == {"alice": ["old"]}
     assert find(memory) == ["sun"]
     assert find(memory, as_of=before) == ["old"]
     assert find(memory, include_superseded=True) == ["sun"]
@@ -90,13 +90,27 @@ def test_closed_record_is_taken_back_and_stays(memory, clock, old, new, step):
     assert find(memory, new) == ["new"]
 
 
-def test_later_record_replaces_a_restored_one(memory, clock):
-    add_old_and_new(memory, OLD, NEW)
-    memory.maintain()
+@pytest.mark.parametrize(
+    ("later", "replaces"),
+    [
+        ({"source": "chat_user"}, True),
+        ({"source": "chat_assistant"}, False),
+        ({"source": "doc"}, False),
+        ({"source": "chat_user", "valid_from": -1}, False),
+    ],
+)
+def test_only_a_later_statement_of_the_user_replaces_a_restored_record(memory, clock, later, replaces):
+    """Restoring counts as said by the user, so that neither the old statement again nor a document closes it."""
+    source = {"source": later["source"]}
+    add_old_and_new(memory, OLD, NEW, **source)
+    assert memory.maintain().superseded == {"alice": ["old"]}
     memory.restore("old", user_id="alice")
+    since = {"valid_from": clock.now() - timedelta(minutes=1)} if "valid_from" in later else {}
     clock.advance(timedelta(days=1))
-    memory.add("The shop opens at 11 on weekdays.", id="latest", **LASTING)
-    assert sorted(memory.maintain().superseded["alice"]) == ["new", "old"]
+    memory.add(NEW, id="again", **{**LASTING, **source, **since})
+    assert ("old" not in find(memory)) is replaces
+    assert memory.maintain().superseded == ({"alice": ["old"]} if replaces else {})
+    assert ("old" not in find(memory)) is replaces
 
 
 def test_restore_keeps_two_records_that_a_recall_takes_for_a_contradiction(memory, clock):
@@ -141,16 +155,80 @@ def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
         memory.restore("old", user_id="alice")
 
 
-def test_deleting_a_record_erases_what_it_replaced(file, clock):
-    with GovernedMemory.open(file, clock=clock) as memory:
-        add_old_and_new(memory, OLD, NEW)
+def add_chain(memory, clock):
+    """Add three records of which each replaces the one before, and a copy of the last."""
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    for record_id in ("copy", "latest"):
         clock.advance(timedelta(hours=1))
-        memory.add("The shop opens at 11 on weekdays.", id="latest", **LASTING)
-        memory.maintain()
-        assert memory.delete("latest", user_id="alice").erased == ("latest", "new", "old")
-        assert memory.list(user_id="alice", include_archived=True, include_superseded=True) == []
+        memory.add("The shop opens at 11 on weekdays.", id=record_id, **LASTING)
+    report = memory.maintain()
+    assert (report.superseded, report.merged) == ({"alice": ["new"]}, {"alice": ["copy"]})
+
+
+def list_all(memory):
+    return [r.id for r in memory.list(user_id="alice", include_archived=True, include_superseded=True)]
+
+
+def test_deleting_a_record_erases_its_copies_and_names_what_it_replaced(memory, clock):
+    """A judge's guess erases nothing: another statement stays closed, and can be restored or deleted."""
+    add_chain(memory, clock)
+    expected = memory.delete("latest", user_id="alice", dry_run=True)
+    report = memory.delete("latest", user_id="alice")
+    assert (report.erased, report.left_closed) == (("copy", "latest"), ("new", "old"))
+    assert (expected.erased, expected.left_closed) == (report.erased, report.left_closed)
+    for _ in range(2):
+        assert (list_all(memory), find(memory)) == (["new", "old"], [])
+        assert memory.maintain().restored == {}
+    assert memory.audit.verify().ok
+    memory.restore("new", user_id="alice")
+    assert find(memory) == ["new"]
+    report = memory.delete("new", user_id="alice")
+    assert (report.erased, report.left_closed) == (("new",), ("old",))
+    memory.delete("old", user_id="alice")
+    assert list_all(memory) == []
+
+
+def test_the_whole_history_of_a_record_is_erased_on_request(file, clock):
+    with GovernedMemory.open(file, clock=clock) as memory:
+        add_chain(memory, clock)
+        report = memory.delete("latest", user_id="alice", include_superseded=True)
+        assert (report.erased, report.left_closed) == (("copy", "latest", "new", "old"), ())
+        assert list_all(memory) == []
         assert memory.export(user_id="alice")["history"] == []
     assert b"The shop opens" not in file.read_bytes()
+    with GovernedMemory.open(clock=clock, file=file) as memory:
+        memory.add(OLD, id="old", **LASTING)
+        with pytest.raises(ValidationError, match="include_superseded must be True or False"):
+            memory.delete("old", user_id="alice", include_superseded="all")
+
+
+def test_forgetting_a_user_erases_the_whole_history(memory, clock):
+    add_chain(memory, clock)
+    report = memory.forget_user(user_id="alice")
+    assert (report.erased, report.left_closed) == (("copy", "latest", "new", "old"), ())
+
+
+def test_an_archived_record_stays_closed_when_its_replacement_is_erased(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    archive(memory, "s:alice", "old")
+    assert memory.delete("new", user_id="alice").left_closed == ("old",)
+    assert memory.maintain().restored == {}
+    old = memory.get("old", user_id="alice")
+    assert (old.is_closed, old.archived, old.superseded_by) == (True, True, None)
+
+
+def test_what_a_judge_calls_the_same_in_other_words_is_no_copy(file, clock):
+    class Same:
+        def judge(self, older, newer):
+            return UpdateVerdict(relation="same")
+
+    with GovernedMemory.open(file, clock=clock, updates=Same()) as memory:
+        add_old_and_new(memory, "I love tea in the garden.", "I love tea in the garden, always.")
+        assert memory.maintain().merged == {"alice": ["old"]}
+        report = memory.delete("new", user_id="alice")
+        assert (report.erased, report.left_closed) == (("new",), ("old",))
 
 
 def test_deleting_a_superseded_record_leaves_the_newer_one(memory, clock):
@@ -170,24 +248,58 @@ def test_closed_record_expires_at_its_own_time(memory, clock):
     assert memory.maintain().expired == {"alice": ["old"]}
 
 
-def test_record_holds_again_when_its_replacement_expired(memory, clock):
+@pytest.mark.parametrize("reused", [False, True])
+def test_record_stays_closed_when_its_replacement_expired(memory, clock, reused):
     memory.add(OLD, id="old", **LASTING)
     clock.advance(timedelta(hours=1))
     memory.add(NEW, id="new", **{**LASTING, "ttl": timedelta(days=2)})
     memory.maintain()
     clock.advance(timedelta(days=2))
-    report = memory.maintain()
-    assert (report.expired, report.restored) == ({"alice": ["new"]}, {"alice": ["old"]})
-    assert find(memory) == ["old"]
+    if reused:
+        memory.add("Tomatoes need sun.", id="new", **LASTING)
+    else:
+        dry, report = memory.maintain(dry_run=True), memory.maintain()
+        assert (report.expired, report.restored, report.left_closed) == ({"alice": ["new"]}, {}, {"alice": ["old"]})
+        assert report.counts() == dry.counts()
+    memory.maintain()
+    assert "old" not in find(memory)
+    assert memory.get("old", user_id="alice").superseded_by is None
+    memory.restore("old", user_id="alice")
+    assert "old" in find(memory)
 
 
-def test_forgetting_a_session_brings_back_what_it_replaced(memory, clock):
+@pytest.mark.parametrize("reused", [False, True])
+def test_copies_expire_with_the_record_that_they_were_merged_into(memory, clock, reused):
+    add_old_and_new(memory, OLD, OLD)
+    assert memory.maintain().merged == {"alice": ["old"]}
+    memory.update("new", user_id="alice", ttl=timedelta(days=1))
+    clock.advance(timedelta(days=1))
+    if reused:
+        memory.add("Tomatoes need sun.", id="new", **LASTING)
+        assert list_all(memory) == ["new"]
+    else:
+        assert sorted(memory.maintain().expired["alice"]) == ["new", "old"]
+        assert list_all(memory) == []
+
+
+def test_forgetting_a_session_leaves_closed_what_it_replaced_in_another(memory, clock):
     memory.add(OLD, id="old", session_id="s1", **LASTING)
     clock.advance(timedelta(hours=1))
     memory.add(NEW, id="new", session_id="s2", **LASTING)
     memory.maintain()
-    assert memory.forget_session("s2", user_id="alice").erased == ("new",)
+    report = memory.forget_session("s2", user_id="alice")
+    assert (report.erased, report.left_closed) == (("new",), ("old",))
     memory.maintain()
+    assert (find(memory), list_all(memory)) == ([], ["old"])
+
+
+def test_forgetting_a_session_keeps_the_copy_of_another_session(memory, clock):
+    memory.add(OLD, id="old", session_id="s1", **LASTING)
+    clock.advance(timedelta(hours=1))
+    memory.add(OLD, id="new", session_id="s2", **LASTING)
+    memory.maintain()
+    assert memory.forget_session("s2", user_id="alice").erased == ("new",)
+    assert memory.maintain().restored == {"alice": ["old"]}
     assert find(memory) == ["old"]
 
 
@@ -206,7 +318,7 @@ def test_export_holds_the_history_apart(memory, clock):
     (old,) = data["history"]
     assert (old["id"], old["superseded_by"], old["valid_to"]) == ("old", "new", data["records"][0]["valid_from"])
     (each,) = [e for e in memory.explain(OLD, user_id="alice", include_archived=True) if e.record.id == "old"]
-    assert each.why.endswith("; replaced by new")
+    assert each.why.endswith("; replaced by new (another number than new)")
     assert [e.record.id for e in memory.explain(OLD, user_id="alice")] == ["new"]
 
 
@@ -217,7 +329,8 @@ def test_audit_log_names_rule_evidence_and_inverse(memory, clock):
     memory.maintain()
     (superseded,) = memory.audit.events(action="supersede")
     assert superseded.detail["rule"] == "contradiction"
-    assert superseded.detail["evidence"] == {"by": "new", "difference": "number"}
+    assert superseded.detail["evidence"].keys() == {"by", "difference", "probability"}
+    assert superseded.detail["evidence"]["difference"] == "number"
     (merged,) = memory.audit.events(action="merge")
     assert merged.detail["rule"] == "merging.similarity"
     assert merged.detail["evidence"] == {"by": "tee", "cosine": 1.0}
@@ -233,3 +346,19 @@ def test_history_of_one_user_is_not_read_by_another(memory, clock):
     memory.maintain()
     assert memory.search(QUESTION, user_id="bob", include_superseded=True).records == ()
     assert memory.search(QUESTION, user_id="bob", as_of=begin).records == ()
+
+
+def test_deleting_a_record_deletes_the_versions_that_a_caller_replaced(memory):
+    first = memory.add("My dog is called Rex.", user_id="alice")
+    second = memory.supersede(first.id, "My dog is called Max.", user_id="alice")
+    third = memory.supersede(second.id, "My dog is called Ben.", user_id="alice")
+    report = memory.delete(third.id, user_id="alice")
+    assert set(report.erased) == {first.id, second.id, third.id}
+    assert report.left_closed == ()
+
+
+def test_deleting_an_earlier_version_keeps_the_later_one(memory):
+    first = memory.add("My dog is called Rex.", user_id="alice")
+    second = memory.supersede(first.id, "My dog is called Max.", user_id="alice")
+    assert memory.delete(first.id, user_id="alice").erased == (first.id,)
+    assert memory.get(second.id, user_id="alice").text == "My dog is called Max."

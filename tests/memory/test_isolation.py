@@ -94,7 +94,7 @@ def test_shared_record_is_recalled_by_all_and_scored_per_user(memory):
 
 
 def test_sharing_an_unshareable_class_raises(memory):
-    with pytest.raises(PolicyError, match="private memory may not be shared: the policy lets canonical"):
+    with pytest.raises(PolicyError, match="memories of the class private may not be shared: the policy lets canonical"):
         memory.add_shared(SECRET, policy_class="private")
 
 

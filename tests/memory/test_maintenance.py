@@ -172,7 +172,11 @@ def test_cap_archives_or_erases_the_lowest_scores_first(file, clock, erase):
         for n, (text, score) in enumerate(scores.items()):
             add_with_score(memory, score, text=text, id=f"r{n}", **LASTING)
         memory.hold("r3", user_id="alice")
-        assert memory.maintain().pruned == {"alice": ["r1", "r2"]}
+        report = memory.maintain()
+        assert (report.pruned if erase else report.archived) == {"alice": ["r1", "r2"]}
+        assert not (report.archived if erase else report.pruned)
+        actions = [event.action for event in memory.audit.events(action=("prune", "archive"))]
+        assert actions == ["prune" if erase else "archive"] * 2
         assert list_ids(memory) == ["r0", "r3", "r4"]
         archived = [r.id for r in memory.list(user_id="alice", include_archived=True) if r.archived]
         assert archived == ([] if erase else ["r1", "r2"])

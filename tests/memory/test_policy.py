@@ -78,7 +78,7 @@ def test_empty_file_gives_the_default(tmp_path):
         ),
         ("reflection: {steps: [[90, 5], [70, 10]]}", "steps must rise"),
         ("limits: {per_user: many}", r"limits\.per_user: .*integer"),
-        ("[1, 2]", "must hold keys and values, got a list"),
+        ("[1, 2]", "must hold keys and values, got: list"),
         ("a: [", "can't be read: .*line 1"),
         ("\tx", "can't be read"),
     ],

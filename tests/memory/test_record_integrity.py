@@ -129,6 +129,22 @@ def test_removed_planted_and_moved_records_are_named(filled, clock, statement, e
     assert find_differences(filled, clock) == expected
 
 
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [
+        ("id = 'other'", "other"),
+        ("expires = 5", "expiry"),
+        ("hold = 1", "hold"),
+        ("derived = '[\"rome\"]'", "history"),
+        ("superseded = 'home'", "history"),
+    ],
+)
+def test_changed_column_of_the_archive_is_named(filled, clock, change, differs):
+    """Expiry and erasure find archived records by these columns, without reading the records."""
+    run_sql(filled, f"UPDATE archive SET {change} WHERE id = 'old'")
+    assert find_differences(filled, clock) == {("alice", "old"): (differs,)}
+
+
 def test_planted_archived_copy_is_found(filled, clock):
     with open_memory(filled, clock=clock) as memory:
         body = pack(memory._runtime.store.find("s:bob", "rome"))

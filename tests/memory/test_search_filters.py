@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meve.errors import ConfigurationError, IndexMismatchError, ValidationError
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Turn, TurnRules, record_turns
 from tests.memories import KEY, open_memory
 
 QUESTION = "What does the cat eat?"
@@ -125,3 +125,36 @@ def test_embedder_of_another_name_is_still_refused(file):
     open_memory(file).close()
     with pytest.raises(IndexMismatchError, match="open it with that embedder"):
         GovernedMemory.open(file, audit_key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"agent_id": "vet"}, {"one", "two"}),
+        ({"agent_id": "vet", "run_id": "r1"}, {"two"}),
+        ({"tags": ["Food", "toys"]}, {"two"}),
+        ({"tags": []}, set()),
+        ({"agent_id": "cook"}, set()),
+        ({}, {"one", "two", "three"}),
+    ],
+)
+def test_list_filters_by_agent_run_and_tags(memory, options, expected):
+    memory.add("Our cat sleeps.", user_id="carol", id="one", agent_id="vet")
+    memory.add("Dry food is here.", user_id="carol", id="two", agent_id="vet", run_id="r1", tags=["food"])
+    memory.add("The dog barks.", user_id="carol", id="three")
+    assert {r.id for r in memory.list(user_id="carol", **options)} == expected
+
+
+def test_a_scope_filters_the_prompt_and_recorded_turns_have_it(memory):
+    turn = Turn(id="1", speaker="user", text="My cat eats dry food.")
+    record_turns(memory, [turn], user_id="carol", session_id="s", rules=TurnRules(agent_id="vet", run_id="r1"))
+    memory.add("My cat eats wet food.", user_id="carol", agent_id="cook")
+    text = memory.prompt("What does my cat eat?", user_id="carol", agent_id="vet").text
+    assert "dry food" in text
+    assert "wet food" not in text
+    assert memory.list(user_id="carol", run_id="r1")[0].metadata == {"agent_id": "vet", "run_id": "r1"}
+
+
+def test_an_invalid_scope_of_turns_is_refused():
+    with pytest.raises(ValidationError, match="agent_id must not be blank"):
+        TurnRules(agent_id=" ")

@@ -7,8 +7,10 @@ import pytest
 
 from meve.errors import PolicyError, ValidationError
 from meve.memory import GovernedMemory, Policy, PromptBudget, Turn, format_recall, record_turns
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._recall.formatting import WISHES_CLOSING, WISHES_HEADER, WISHES_OPENING
 from tests.memories import KEY, archive
+from tests.memory import phrases
 
 WISH = "Always answer in German."
 DURABLE = {"user_id": "alice", "ttl": timedelta(days=5_000)}
@@ -35,12 +37,49 @@ def test_wish_of_a_user_becomes_an_instruction(memory):
     assert memory.add("Never mind the gap.", user_id="alice").policy_class != "instruction"
 
 
+@pytest.mark.parametrize(("half", "least"), [(0, 28), (1, 29)])
+def test_wishes_are_recognised_as_people_say_them(half, least):
+    assert sum(map(is_standing_wish, phrases.WISHES[half::2])) >= least
+    assert [text for text in phrases.NOT_WISHES[half::2] if is_standing_wish(text)] == []
+
+
+@pytest.mark.parametrize(
+    "request_for_one_thing",
+    [
+        "Write a poem in German.",
+        "Explain photosynthesis in simple words.",
+        "Add numbers to the list.",
+        "Give me examples.",
+        "Your answer is wrong.",
+        "You're always right.",
+        "Be honest, was it good?",
+        "If you don't know, ask my sister.",
+        "Use emojis in the invitation to Anna.",
+        "Can you answer in the next hour?",
+        "I'd like you to write a letter in French.",
+        "Call me a taxi.",
+        "Don't mention it.",
+        "I never use emojis.",
+    ],
+)
+def test_request_for_one_thing_is_no_wish(request_for_one_thing):
+    """An instruction stands in every later prompt, so where in doubt, a text is none."""
+    assert not is_standing_wish(request_for_one_thing)
+
+
 def test_wish_in_a_turn_becomes_an_instruction_but_not_in_a_pasted_text(memory):
     pasted = f"What do you make of this page?\nOur garden is in Lyon.\n{WISH}"
     turns = [Turn(id="m1", speaker="user", text=f"Hi! {WISH}"), Turn(id="m2", speaker="user", text=pasted)]
     record_turns(memory, turns, user_id="alice", session_id="s1")
     classes = [r.policy_class for r in memory.list(user_id="alice") if WISH in r.text]
     assert sorted(classes) == ["factual", "instruction"]
+
+
+@pytest.mark.parametrize("wish", ["Can you always give me the metric units?", "Explain things step by step, please."])
+def test_wish_in_a_turn_is_recorded_even_if_it_is_put_as_a_request(memory, wish):
+    turns = [Turn(id="m1", speaker="user", text=f"Explain rust. {wish} Thanks!")]
+    record_turns(memory, turns, user_id="alice", session_id="s1")
+    assert [(r.text, r.policy_class) for r in memory.list(user_id="alice")] == [(wish, "instruction")]
 
 
 @pytest.mark.parametrize("source", ["doc", "chat_assistant", "api_result", "summary"])
@@ -123,6 +162,32 @@ def test_wishes_have_a_budget_of_their_own_and_newer_ones_go_first(memory, clock
     tight = memory.prompt(QUESTION, user_id="alice", max_tokens=40, history=["hello " * 20])
     assert tight.tokens <= 40
     assert "- Always answer with sources." in tight.text
+
+
+def test_tiny_budget_holds_the_wishes_that_fit_and_names_the_others(memory, clock, caplog):
+    for record_id, text in (("short", "Answer in rhyme."), ("long", "Always answer " + "very " * 40 + "politely.")):
+        memory.add(text, id=record_id, policy_class="instruction", **DURABLE)
+        clock.advance(timedelta(hours=1))
+    assert memory.prompt(QUESTION, user_id="alice").standing_left_out == ()
+    assert caplog.records == []
+    count = memory._runtime.tokens.count
+    least = count(QUESTION) + count("The user's standing wishes:") + count("- Answer in rhyme.")
+    for max_tokens in range(least, least + 40):
+        prompt = memory.prompt(QUESTION, user_id="alice", max_tokens=max_tokens)
+        assert prompt.tokens <= max_tokens
+        assert (prompt.standing, prompt.standing_left_out) == ("- Answer in rhyme.", ("long",))
+    nothing = memory.prompt(QUESTION, user_id="alice", max_tokens=least - 1)
+    assert (nothing.standing_left_out, nothing.left_out["standing"]) == (("short", "long"), 2)
+    [warning] = caplog.records
+    assert "1 of a user's standing wishes did not fit" in warning.getMessage()
+    assert "rhyme" not in warning.getMessage()
+
+
+def test_wishes_that_do_not_fit_into_a_system_message_are_logged(memory, caplog):
+    for n in range(60):
+        memory.add(f"Always answer with {n} examples.", policy_class="instruction", **DURABLE)
+    format_recall(memory, memory.search(QUESTION, user_id="alice"))
+    assert "standing wishes did not fit" in caplog.text
 
 
 def test_wish_is_not_shown_once_it_expired_was_erased_or_belongs_to_another_agent(memory, clock):

@@ -3,10 +3,13 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from dateutil.easter import easter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from meve.memory._recall.periods import holiday
 from meve.memory._recall.time_expressions import find_time
+from tests.memory import phrases
 
 NOW = datetime(2026, 10, 14, 8, 30, tzinfo=UTC)  # a Wednesday
 
@@ -29,6 +32,19 @@ NOW = datetime(2026, 10, 14, 8, 30, tzinfo=UTC)  # a Wednesday
         ("What did I report on May 5th, 2025?", "2025-05-05", "2025-05-06"),
         ("What have I said since May?", "2026-05-01", "2026-10-14T08:30"),
         ("What happened last year?", "2025-01-01", "2026-01-01"),
+        ("What did I tell you the week before last?", "2026-09-28", "2026-10-05"),
+        ("Where did we go two weekends ago?", "2026-10-03", "2026-10-05"),
+        ("What did I say about a fortnight ago on Monday?", "2026-09-28", "2026-09-29"),
+        ("What did I mention a few days ago?", "2026-10-09", "2026-10-13"),
+        ("What did I tell you over the past three weeks?", "2026-09-23T08:30", "2026-10-14T08:30"),
+        ("What was I reading last winter?", "2025-12-01", "2026-03-01"),
+        ("What did I say since Easter?", "2026-04-02", "2026-10-14T08:30"),
+        ("What did I say in the first week of May?", "2026-05-01", "2026-05-08"),
+        ("What did I say late last year?", "2025-09-01T08:00", "2026-01-01"),
+        ("What did I say in May of last year?", "2025-05-01", "2025-06-01"),
+        ("What did I say between Monday and Tuesday?", "2026-10-12", "2026-10-14"),
+        ("What did I ask you ten minutes ago?", "2026-10-14T07:20", "2026-10-14T08:30"),
+        ("What did I report on the fifth of May?", "2026-05-05", "2026-05-06"),
     ],
 )
 def test_time_is_resolved_to_a_window_in_the_past(question, since, until):
@@ -52,13 +68,35 @@ def test_other_words_and_times_of_events_are_no_window(question):
 
 
 NUMBERS = st.integers(0, 999).map(str)
-WORDS = ["last", "in", "on", "since", "said", "May", "Tuesday", "week", "weekend", "ago", "days", "years", "2026-13-45"]
+WORDS = [
+    *("last", "in", "on", "since", "said", "May", "Tuesday", "week", "weekend", "ago", "days", "years", "2026-13-45"),
+    *("a few", "the", "past", "before last", "or so", "early", "end of", "winter", "Easter", "month", "between", "and"),
+    *("first", "quarter", "minutes", "half a", "fortnight", "couple of", "this", "previous"),
+]
 
 
 @given(st.lists(st.sampled_from(WORDS) | NUMBERS, max_size=8))
 def test_any_question_is_read_without_an_error(parts):
     window = find_time(" ".join(["said", *parts]), NOW)
     assert window is None or window.since < window.until
+
+
+@pytest.mark.parametrize(("half", "least"), [(0, 30), (1, 29)])
+def test_times_are_understood_as_people_say_them(half, least):
+    """The day that is meant is within the window, and another day isn't."""
+
+    def noon(day):
+        return datetime.fromisoformat(day).replace(hour=11, tzinfo=UTC)
+
+    found = [(find_time(question, phrases.NOW), meant, other) for question, meant, other in phrases.TIMES[half::2]]
+    assert sum(t is not None and t.contains(noon(m)) and not t.contains(noon(o)) for t, m, o in found) >= least
+    assert [question for question in phrases.NOT_TIMES[half::2] if find_time(question, phrases.NOW)] == []
+
+
+@pytest.mark.parametrize("year", range(1990, 2040))
+def test_easter_is_the_day_that_dateutil_names(year):
+    begin, _ = holiday("easter", datetime(year, 12, 31, tzinfo=UTC))
+    assert (begin + timedelta(days=3)).date() == easter(year)
 
 
 def test_memory_said_then_comes_first_and_none_is_hidden(memory, clock):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import ConfigurationError, ModelError
-from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, UpdateVerdict
+from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, TrainedUpdateJudge, UpdateVerdict
 from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
 
@@ -24,6 +24,11 @@ REPLACED = [
     ("The wifi password is tulip.", "We changed the wifi password to rose."),
     ("Answer in English.", "From now on answer in German."),
     ("I weigh 80 kg.", "I weigh 75 kg."),
+    ("I live in Canada.", "I live in New Zealand."),
+    ("I live in Oslo.", "I live in Cape Town."),
+    ("I live in Kreuzberg.", "I live in Altona now."),
+    ("My boss at Siemens is Tom.", "My boss at Siemens is Ben."),
+    ("My dentist is Dr. Weber.", "My dentist is Dr. Kaya."),
 ]
 BOTH = [
     ("My son is allergic to milk.", "My daughter is allergic to milk."),
@@ -70,6 +75,21 @@ BOTH = [
     ("My dog is called Rex.", "My dog is called Luna."),
     ("My meeting is at 10.", "My meeting with Paul is at 11."),
     ("I have a dog.", "I no longer have a cat."),
+    ("I live in Germany.", "I live in Berlin."),
+    ("I live in Berlin.", "I live in Germany."),
+    ("I live in Germany now.", "I live in Berlin."),
+    ("I live in Bavaria.", "I live in Munich."),
+    ("I live in Berlin.", "I live in Kreuzberg."),
+    ("I was born in France.", "I was born in Lyon."),
+    ("I am based in Europe.", "I am based in Madrid."),
+    ("My favourite place is France.", "My favourite place is Paris."),
+    ("My home is Berlin.", "My home is Kreuzberg."),
+    ("I work in IT.", "I work at SAP."),
+    ("We have a pet.", "We have a cat."),
+    ("My boss is Markus.", "My boss is Mr Weber."),
+    ("My doctor is Dr. Weber.", "My doctor is Anna Weber."),
+    ("The break is 30m.", "The break is 30 minutes."),
+    ("The board is 1m.", "The board is 1 m."),
 ]
 SAME = [
     ("Call me at 7:15.", "Call me at 07:15."),
@@ -82,19 +102,59 @@ SAME = [
 ]
 
 
+READ = [
+    ("We've been renting on Calle Luna.", "Busy week. We got the keys of our house in Getafe, all boxes are here."),
+    ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
+    ("Mum's at the bakery until two.", "Mum's retired."),
+]
+"""Changes that no rule finds."""
+
+
+@pytest.fixture(scope="module", params=[RuleUpdateJudge, TrainedUpdateJudge])
+def judge(request):
+    return request.param()
+
+
 @pytest.mark.parametrize(("older", "newer"), REPLACED)
-def test_newer_statement_replaces_the_older(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "replaces"
+def test_newer_statement_replaces_the_older(judge, older, newer):
+    assert judge.judge(older, newer).relation == "replaces"
 
 
 @pytest.mark.parametrize(("older", "newer"), BOTH)
-def test_statements_that_may_both_hold_are_different(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+def test_statements_that_may_both_hold_are_different(judge, older, newer):
+    assert judge.judge(older, newer).relation == "different"
 
 
 @pytest.mark.parametrize(("older", "newer"), SAME)
-def test_equal_values_in_another_form_are_the_same(older, newer):
-    assert RuleUpdateJudge().judge(older, newer).relation == "same"
+def test_equal_values_in_another_form_are_the_same(judge, older, newer):
+    assert judge.judge(older, newer).relation == "same"
+
+
+@pytest.mark.parametrize(("older", "newer"), READ)
+def test_the_model_finds_changes_that_rules_miss(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+    verdict = TrainedUpdateJudge().judge(older, newer)
+    assert verdict.relation == "replaces"
+    assert verdict.probability > 0.5
+
+
+def test_a_change_that_the_model_finds_is_logged_with_its_probability_and_can_be_undone(memory):
+    add_old_and_new(memory, *READ[1])
+    assert memory.maintain().superseded == {"alice": ["old"]}
+    entry = next(e for e in memory.audit.events(user_id="alice") if e.action == "supersede")
+    assert entry.detail["evidence"]["by"] == "new"
+    assert 0.5 < entry.detail["evidence"]["probability"] <= 1
+    memory.restore("old", user_id="alice")
+    assert memory.maintain().counts()["superseded"] == 0
+
+
+def test_probabilities_are_checked():
+    with pytest.raises(ConfigurationError, match="agreed and alone must be in"):
+        TrainedUpdateJudge(alone=0.2, agreed=0.3)
+
+
+def test_a_statement_longer_than_the_model_reads_is_different():
+    assert TrainedUpdateJudge().judge("I live in Berlin. " * 100, "I live in Hamburg now.").relation == "different"
 
 
 @pytest.mark.parametrize(
@@ -107,6 +167,10 @@ def test_equal_values_in_another_form_are_the_same(older, newer):
         ("You like tea?", "You like tea."),
         ("I write C.", "I write C++."),
         ("I very much like tea.", "I like tea."),
+        ("The fee is 1m.", "The fee is 1 m."),
+        ("The race is 5 m.", "The race is 5 minutes."),
+        ("I lost 5 pounds.", "I lost £5."),
+        ("The router has 5G.", "The router has 5 g."),
     ],
 )
 def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
@@ -130,6 +194,10 @@ def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
         ("one of the big ones", "one of the big ones"),
         ("0151 442 7780", "0151 442 7780"),
         ("Tuesdays", "Tuesday"),
+        ("1m and 1 m and 1 metre", "1m and 1 m and 1000mm"),
+        ("a 5G network, 5 g of salt", "a 5-G network, 5g of salt"),
+        ("£5 or 5 pounds", "5gbp or 5pound"),
+        ("¥5 or 5 yen", "¥5 or 5yen"),
     ],
 )
 def test_values_have_one_form(text, expected):

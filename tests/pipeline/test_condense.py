@@ -11,8 +11,8 @@ from meve.components._sentence_splitter import split_sentences
 from meve.errors import ConfigurationError
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.condense import condense
-from meve.pipeline.pipeline import READ_SENTENCE, Pipeline
+from meve.pipeline.phases.condense import READ_SENTENCE, condense
+from meve.pipeline.pipeline import Pipeline
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.types import Candidate, Query
 from tests.fake_components import make_components

@@ -43,6 +43,18 @@ def test_estimate_is_compared_with_the_estimators_threshold(retriever, estimate,
     assert context.to_dict()["sufficiency"] == estimate
 
 
+def test_trace_names_by_place_what_no_passage_holds(retriever):
+    """The trace holds no text of the question."""
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.7))
+    question = "blue sky in Bonn in 1843"
+    context = retriever.retrieve(question, threshold=0.3)
+    missing = context.trace.sufficiency["missing"]
+    assert [(each["kind"], question[each["start"] : each["end"]]) for each in missing] == [
+        ("name", "Bonn"), ("date", "1843")
+    ]  # fmt: skip
+    assert context.sufficient, "it is a hint only"
+
+
 def test_sufficiency_threshold_can_be_overridden_per_call(retriever):
     retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.5))
     assert retriever.retrieve("blue sky", sufficiency_threshold=0.4).sufficient

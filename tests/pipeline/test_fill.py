@@ -79,11 +79,6 @@ def test_sufficient_context_is_not_filled(retriever):
     assert FILL not in {p.origin for p in context.passages}
 
 
-def test_empty_context_stays_empty(retriever):
-    context = retriever.retrieve("zebra", fallback_floor=0.5)
-    assert (context.text, context.passages, context.sufficient) == ("", (), False)
-
-
 def test_filled_candidates_keep_their_scores():
     low = Candidate(passage=Passage(id="low", text="low"), origin="dense")
     unscored = Candidate(passage=Passage(id="unscored", text="unscored"), origin="dense")
@@ -114,4 +109,4 @@ def test_given_passages_that_miss_the_threshold_are_returned_unverified(retrieve
     context = retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_k=1, fill=False)
     assert [(p.passage.id, p.origin, p.verified) for p in context.passages] == [("sky", "fallback", False)]
     assert not context.sufficient
-    assert retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_floor=0.8).passages == ()
+    assert retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_floor=0.8, fill=False).passages == ()

@@ -233,7 +233,7 @@ def test_further_hops_use_new_evidence_and_stop_without_it(retriever):
 
 
 def test_hops_stop_when_nothing_is_verified(retriever):
-    context = retriever.retrieve("nothing whatever", fallback_k=0, hops=2)
+    context = retriever.retrieve("nothing whatever", fallback_k=0, hops=2, fill=False)
     assert not context.passages
     assert next(p for p in context.trace.phases if p.name == "follow").skipped == "no fresh evidence"
 

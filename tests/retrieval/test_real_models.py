@@ -6,6 +6,7 @@ from meve import Retriever, RetrieverConfig
 from meve.cli.language_reference import DEMO_QUESTIONS, read_language_reference
 from meve.components.tokenizers import resolve_tokens
 from meve.errors import QueryError
+from meve.types import LabelledPair
 
 TOPICS = ("try", "for", "function", "comparisons", "del", "global")
 
@@ -74,6 +75,29 @@ def test_paper_config_runs_as_published(retriever, shared, monkeypatch):
     assert not context.sufficient
 
 
-def test_query_longer_than_the_window_raises_error(retriever):
-    with pytest.raises(QueryError, match=r"has 302 tokens, .* reads 256"):
-        retriever.retrieve("why " * 300)
+def test_calibrating_leaves_the_sufficiency_estimate_on(saved):
+    mine = Retriever.load(saved)
+    asked = [q.text for q in DEMO_QUESTIONS]
+    before = {q: mine.retrieve(q) for q in asked}
+    pairs = [
+        LabelledPair(query=q, passage=p.passage.text, relevant=p.verified != (n % 7 == 3))
+        for q, context in before.items()
+        for n, p in enumerate(context.passages)
+    ] + [LabelledPair(query=asked[0], passage=mine.passages()[n].text, relevant=n % 5 == 0) for n in range(20)]
+    mine.calibrate(pairs)
+    for question in asked:
+        after = mine.retrieve(question)
+        assert after.trace.sufficiency["estimator"] == "meve-sufficiency-2"
+        ids, known = ([(p.passage.id, p.verified) for p in c.passages] for c in (before[question], after))
+        if ids == known:
+            assert after.sufficiency == pytest.approx(before[question].sufficiency, abs=0.02)
+    assert any(not mine.retrieve(q.text).sufficient for q in DEMO_QUESTIONS if not q.answerable)
+
+
+def test_a_question_within_a_stack_trace_is_answered(retriever):
+    trace = "\n".join(f'  File "/srv/app/module_{n}.py", line {n * 7}, in call_{n}' for n in range(40))
+    context = retriever.retrieve(f"{trace}\nValueError: bad value\nHow are chained comparisons evaluated?")
+    asked = retriever.retrieve("How are chained comparisons evaluated?")
+    assert asked.passages[0].passage.id in [p.passage.id for p in context.passages if p.verified]
+    with pytest.raises(QueryError, match="at most 4096"):
+        retriever.retrieve("why " * 5_000)

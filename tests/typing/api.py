@@ -74,6 +74,8 @@ async def check_async_memory(memory: GovernedMemory) -> None:
     assert_type(
         await memory.run_async(record_turns, memory, turns, user_id="ann", recall=recall, answer="Tea."), RecordedTurns
     )
+    assert_type(await memory.asearch("question", user_id="ann", limit=3), Recall)
+    await memory.asearch("question")  # type: ignore[call-arg]
     await memory.run_async(memory.search, "question")  # type: ignore[call-arg]
 
 

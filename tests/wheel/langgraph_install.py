@@ -21,7 +21,7 @@ assert_not_installed(
 PLACE = ("memories", "alice")
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(Path(folder) / "memory.db") as memory:
-    store = MeVeStore(memory)
+    store = MeVeStore(memory, namespaces="memories/{user_id}/*")
 
     def remember(state: dict, runtime: Runtime) -> dict:
         """A node of a graph that keeps a fact."""

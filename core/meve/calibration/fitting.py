@@ -116,7 +116,7 @@ def calibrate(
     Raises:
         CalibrationError: too few pairs, one label only, or an unreachable target.
         MissingExtraError: scikit-learn isn't installed.
-        QueryError: a query exceeds the verifier's window.
+        QueryError: a query of more than 4,096 tokens.
         ModelError: the verifier failed.
     """
     pairs = list(pairs) if isinstance(pairs, Iterable) else [pairs]

@@ -103,5 +103,5 @@ def calibration_from_dict(data: Mapping[str, Any]) -> AnyCalibration:
             values["raw"], values["probability"] = tuple(values["raw"]), tuple(values["probability"])
             return IsotonicCalibration(**values)
     except (TypeError, KeyError) as cause:
-        raise CalibrationError(f"a {method} calibration with values {sorted(values)} can't be read: {cause}") from cause
+        raise CalibrationError(f"the {method} calibration of {sorted(values)} can't be read: {cause}") from cause
     raise CalibrationError(f"calibration method must be 'platt' or 'isotonic', got {method!r}")

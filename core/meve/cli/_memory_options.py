@@ -1,5 +1,7 @@
 """Options and arguments that the `meve memory` commands share."""
 
+import json
+import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,13 +27,17 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
+Agent = Annotated[str | None, typer.Option(help="The agent's id.", metavar="ID")]
+Run = Annotated[str | None, typer.Option(help="The run's id.", metavar="ID")]
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
 
 @contextmanager
-def open_memory(file: Path, policy: Path | None, key: Path | None, *, make: bool = False) -> Iterator["GovernedMemory"]:
-    """Open an existing memory, or create one if `make` is true."""
+def open_memory(
+    file: Path, policy: Path | None, key: Path | None, *, make: bool = False, embedder: str | None = None
+) -> Iterator["GovernedMemory"]:
+    """Open an existing memory, or create one if `make` is true; with `embedder`, to write new vectors."""
     from meve.errors import AuditError, StorageError
     from meve.memory import GovernedMemory, Policy
 
@@ -42,7 +48,10 @@ def open_memory(file: Path, policy: Path | None, key: Path | None, *, make: bool
     except OSError as cause:
         raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
     loaded = None if policy is None else Policy.from_yaml(policy)
-    with GovernedMemory.open(file, policy=loaded, audit_key=secret) as governed_memory:
+    with GovernedMemory.open(
+        file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
+        reembed=embedder is not None,
+    ) as governed_memory:  # fmt: skip
         yield governed_memory
 
 
@@ -64,6 +73,22 @@ def parse_user(name: str) -> str | int:
         return int(name.removeprefix("int:"))
     except ValueError:
         raise typer.BadParameter(f"--user must be a text, or a whole number such as int:42, got {name}") from None
+
+
+def read_json(file: Path) -> object:
+    """Return the contents of a JSON file.
+
+    Raises:
+        ValidationError: it can't be read, or is no JSON.
+    """
+    from meve.errors import ValidationError
+
+    try:
+        return json.loads(file.read_bytes())
+    except OSError as cause:
+        raise ValidationError(f"{file} can't be read: {cause}; check the path") from cause
+    except ValueError as cause:
+        raise ValidationError(f"{file} is no JSON ({cause}): give an exported file") from cause
 
 
 def parse_span(text: str | None) -> timedelta | None:

@@ -1,6 +1,7 @@
 """The tables and lines that the `meve memory` commands print."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from meve.cli._render import (
@@ -16,7 +17,7 @@ from meve.cli._render import (
 )
 
 if TYPE_CHECKING:
-    from meve.memory import ErasureReport, MemoryRecord
+    from meve.memory import ErasureReport, ImportReport, MemoryRecord
     from meve.memory._audit.chain import AuditEvent, AuditVerification
 
 
@@ -34,7 +35,7 @@ def print_records(records: list["MemoryRecord"]) -> None:
         format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")
     )
     for r in records:
-        marks = " (on hold)" if r.hold else " (superseded)" if r.superseded_by else ""
+        marks = " (on hold)" if r.hold else " (superseded)" if r.is_closed else ""
         shown = {
             "id": r.id.translate(UNPRINTABLE),
             "text": r.text.translate(UNPRINTABLE) + marks,
@@ -48,11 +49,26 @@ def print_records(records: list["MemoryRecord"]) -> None:
     print_table(grid)
 
 
-def print_erased(label: str, erased: Sequence[str], held: Mapping[str, str]) -> None:
-    """Print the ids of erased memories, and those that stay because of a hold."""
-    print_line(f"{label}: {', '.join(erased) or 'nothing'}")
-    for name, reason in held.items():
+def print_erased(label: str, report: "ErasureReport") -> None:
+    """Print the ids of erased memories, of those on hold, and of those that stay in the history."""
+    print_line(f"{label}: {', '.join(report.erased) or 'nothing'}")
+    for name, reason in report.held.items():
         print_line(f"kept, on hold: {name} ({reason})", "yellow")
+    if report.left_closed:
+        print_line(f"kept in the history: {', '.join(report.left_closed)} (restore or forget them by id)", "yellow")
+
+
+def print_import(report: "ImportReport", *, as_json: bool) -> None:
+    """Print what an import added, what it left out, and which rows it refused."""
+    if as_json:
+        write_json(asdict(report))
+        return
+    print_line(f"{'would add' if report.dry_run else 'added'}: {format_count(len(report.added), 'memory', 'memories')}")
+    for label in ("known", "expired", "erased"):
+        if ids := getattr(report, label):
+            print_line(f"{label}: {len(ids)}")
+    for number, why in report.rejected:
+        print_line(f"row {number} refused: {why}".translate(UNPRINTABLE), "yellow")
 
 
 def print_unknown_user(user: str, report: "ErasureReport", *, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
 from meve.errors import ConfigurationError
-from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources
+from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources, WhenInsufficient
 from meve.types import LexicalKind
 
 
@@ -76,6 +76,9 @@ def ask(
             metavar=_one_of(Duplicates),
         ),
     ] = None,
+    diversify: Annotated[
+        float | None, typer.Option(help="Phase 4: weight of being unlike the passages before, in the order.")
+    ] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Phase 5: maximum number of tokens of the context.")] = None,
     packing: Annotated[
         str | None,
@@ -86,6 +89,10 @@ def ask(
     ] = None,
     sufficiency_threshold: Annotated[
         float | None, typer.Option(help="Minimum estimate of a sufficient context.")
+    ] = None,
+    when_insufficient: Annotated[
+        str | None,
+        typer.Option(help="What to do with a context that isn't sufficient.", metavar=_one_of(WhenInsufficient)),
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Phase 5: maximum number of passages.")] = None,
     fill: Annotated[

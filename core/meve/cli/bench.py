@@ -176,6 +176,7 @@ def speed(
 
 
 def memory(
+    data: Data = None,
     to: To = None,
     only: Annotated[
         str | None, typer.Option(help="Comma-separated experiments; all by default.", metavar="A,B")
@@ -186,14 +187,15 @@ def memory(
 ) -> None:
     """Measure governed memory: what it keeps, finds, hides and forgets.
 
-    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories.
+    Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories. With LoCoMo
+    and sgd_memory in the data folder, it also covers extraction.
     """
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
-    from meve.evaluation.experiments.memory.suite import EXPERIMENTS, MemoryBenchOptions, run_memory
+    from meve.evaluation.experiments.memory.suite import MemoryBenchOptions, run_memory
 
-    names = tuple(EXPERIMENTS) if only is None else _names(only)
-    options = MemoryBenchOptions(only=names, sizes=QUICK if quick else Sizes(), seed=seed, embedder=embedder)
+    names, sizes = None if only is None else _names(only), QUICK if quick else Sizes()
+    options = MemoryBenchOptions(only=names, data=data, sizes=sizes, seed=seed, embedder=embedder)
     _measure_memory(run_memory, options, to)
 
 

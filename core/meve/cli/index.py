@@ -45,12 +45,14 @@ def index(
         typer.Option(help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf"),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip files with more bytes.")] = 20_000_000,
+    max_seconds: Annotated[float, typer.Option(help="Skip files that take longer to read.")] = 120.0,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every skipped file.")] = False,
 ) -> None:
     """Create or update an index.
 
-    Reads text, Markdown, HTML, reStructuredText, source code and JSONL; on later runs only changed files. Unreadable
-    files are skipped and listed. The exit status is 0 unless the index is empty.
+    Reads text, Markdown, HTML, reStructuredText, source code, notebooks and JSONL, and with the extra `files` PDF and
+    Word; on later runs only changed files. Unreadable files are skipped and listed. The exit status is 0 unless the
+    index is empty.
     """
     from meve.ingest import Chunking, find_files, ingest, last_chunking
 
@@ -66,7 +68,7 @@ def index(
     )
     with progress_bar() as advance:
         report = ingest(
-            path, retriever, chunking=chunking, max_bytes=max_bytes, exclude=[to],
+            path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=[to],
             progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
         )  # fmt: skip
     kept = not report.changed and retriever.extra == before and _names_same_models(retriever, to)

@@ -69,13 +69,21 @@ def _read_source_record(extra: Path) -> dict[str, Any]:
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sufficiency estimator and its threshold; None if only verified passages decide."""
-    from meve.components._shipped_models import find_fitted_models
+    from meve.calibration.probability_maps import calibration_from_dict
+    from meve.components._shipped_models import find_estimator
+    from meve.components.evidence import EvidenceModel
+    from meve.components.verifiers import SHIPPED_VERIFIER
 
     verifier, config = manifest.get("verifier") or {}, manifest.get("config") or {}
     name, calibration = str(verifier.get("name")), verifier.get("calibration") or {}
     embedder = str((manifest.get("embedder") or {}).get("name"))
-    estimator = find_fitted_models(name, calibration, embedder).estimator
-    if estimator is None or manifest.get("evidence"):
+    evidence = EvidenceModel.from_dict(manifest["evidence"]) if manifest.get("evidence") else None
+    estimator = (
+        find_estimator(name, calibration_from_dict(calibration), embedder, evidence)
+        if name == SHIPPED_VERIFIER
+        else None
+    )
+    if estimator is None:
         return {"estimator": None, "threshold": None}
     chosen = config.get("sufficiency_threshold")
     return {"estimator": estimator.name, "threshold": estimator.threshold if chosen is None else chosen}

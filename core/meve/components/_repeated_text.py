@@ -7,6 +7,8 @@ from typing import Literal
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
 from meve.types import Passage
 
+ENDS = (".", "!", "?")
+"""The marks at the end of a sentence."""
 WORDS_PER_GAP = 10
 """A duplicate may leave out words of the other passage at one place for each of so many words of its own."""
 NEIGHBOURS = 2
@@ -20,7 +22,7 @@ nicht kein keine keinen keiner ohne nie pas jamais non sin nunca 不 没 無 无
 """
 DECISIVE_WORDS = frozenset(_DECISIVE.split())
 """Short words that change what a sentence says; they count although most of them are function words."""
-_SYMBOL = re.compile(r"[<>=!≤≥≠$€£¥%]+|(?<!\w)[-+](?=\d)")
+_SYMBOL = re.compile(r"!=|[<>=≤≥≠$€£¥%]+|(?<!\w)[-+](?=\d)")
 """Comparisons, currencies, per cent and signs, which count as words."""
 
 
@@ -28,28 +30,37 @@ class RepeatedText:
     """Relates two similar passages: `same` if the first repeats the second, else unrelated.
 
     A passage repeats another if its content words, numbers and negations stand in the other one in the same order, with
-    few of the other's left out between them. A single word of its own makes it another passage: a missed duplicate
-    costs tokens, a wrong one loses a fact. Splits each passage once; make one judge for each retrieval.
+    few of the other's left out between them, or if all of its sentences stand in the other one as they are. A single
+    word of its own makes it another passage: a missed duplicate costs tokens, a wrong one loses a fact. Splits each
+    passage once; make one judge for each retrieval.
     """
 
     def __init__(self) -> None:
-        self._texts: dict[str, tuple[str, list[str]]] = {}
+        self._texts: dict[tuple[str, str], tuple[str, list[str]]] = {}
 
     def __call__(self, one: Passage, other: Passage) -> Literal["", "same"]:
         """Return `same` if `one` adds nothing to `other`, else an empty string."""
         (mine, own_words), (theirs, their_words) = self._read(one), self._read(other)
         repeats = bool(own_words) and not adds_something(own_words, their_words)
-        return "same" if mine == theirs or repeats else ""
+        return "same" if mine == theirs or repeats or _is_within(mine, theirs) else ""
 
     def _read(self, passage: Passage) -> tuple[str, list[str]]:
         """Return the text that counts and its words, but for function words that change nothing."""
-        known = self._texts.get(passage.id)
+        key = passage.id, passage.text  # a passage may have been shortened
+        known = self._texts.get(key)
         if known is None:
             text, split = passage.text, _split(passage.text)
             if len(split) < SHORT:
                 text, split = passage.content, _split(passage.content)
-            known = self._texts[passage.id] = text, [w for w in split if w not in FUNCTION_WORDS or _is_decisive(w)]
+            known = self._texts[key] = text, [w for w in split if w not in FUNCTION_WORDS or _is_decisive(w)]
         return known
+
+
+def _is_within(mine: str, theirs: str) -> bool:
+    """Return whether whole sentences of a text, in any case and layout, are mine."""
+    part, whole = (" ".join(text.casefold().split()) for text in (mine, theirs))
+    at = whole.find(part)
+    return at >= 0 and part.endswith(ENDS) and (at == 0 or whole[: at - 1].endswith(ENDS))
 
 
 def adds_something(mine: Sequence[str], theirs: Sequence[str]) -> bool:

@@ -7,11 +7,12 @@ from typing import Any
 
 from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.evidence import EvidenceModel
-from meve.components.sufficiency import SufficiencyEstimator
+from meve.components.sufficiency import RecalibratedEstimator, SufficiencyEstimator
 from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers._shipped import VERIFIER_FOLDER
 from meve.components.verifiers.cross_encoder import load_calibration_file
+from meve.ports import Calibration, EvidenceCombiner
 
 EVIDENCE, SUFFICIENCY, PRIOR = "evidence.json", "sufficiency.json", "prior.json"
 WITH_MINILM = "minilm"
@@ -26,7 +27,6 @@ class FittedModels:
     """The models that ship for one verifier and embedder, fitted to the verdicts of both; None where none ships."""
 
     evidence: EvidenceModel | None = None
-    estimator: SufficiencyEstimator | None = None
     prior: FittedPrior | None = None
 
 
@@ -41,22 +41,51 @@ def find_fitted_models(verifier: str, calibration: Mapping[str, Any], embedder: 
     Raises:
         ModelError: an installed file can't be read.
     """
-    if verifier != SHIPPED_VERIFIER or calibration != _read_calibration():
+    own = _read_own_calibration()
+    if verifier != SHIPPED_VERIFIER or own is None or calibration != own.to_dict():
         return FittedModels()
     if embedder == SHIPPED_MINILM:
         folder = VERIFIER_FOLDER / WITH_MINILM
         return FittedModels(
             evidence=_read_evidence(folder / EVIDENCE),
-            estimator=_read_estimator(folder / SUFFICIENCY),
             prior=_read_prior(folder / PRIOR),
         )
     prior = _read_prior(VERIFIER_FOLDER / PRIOR)
-    return FittedModels(
-        estimator=_read_estimator(VERIFIER_FOLDER / SUFFICIENCY), prior=prior if prior.embedder == embedder else None
-    )
+    return FittedModels(prior=prior if prior.embedder == embedder else None)
+
+
+def find_estimator(
+    verifier: str, calibration: Calibration, embedder: str, evidence: EvidenceCombiner | None = None
+) -> SufficiencyEstimator | RecalibratedEstimator | None:
+    """Return the sufficiency estimate that ships for a verifier and an embedder; None for another verifier.
+
+    Under another calibration it reads the probabilities as they were when it was fitted.
+
+    Args:
+        verifier: the verifier's name.
+        calibration: the verifier's calibration.
+        embedder: the name of the embedder that made the passages' vectors.
+        evidence: the evidence model in use; None for the one that ships for both.
+
+    Raises:
+        ModelError: an installed file can't be read.
+    """
+    own = _read_own_calibration()
+    if verifier != SHIPPED_VERIFIER or own is None:
+        return None
+    is_own = calibration.to_dict() == own.to_dict()
+    if embedder != SHIPPED_MINILM or (evidence is None and not is_own):  # the verifier judges alone
+        alone = _read_estimator(VERIFIER_FOLDER / SUFFICIENCY)
+        return alone if is_own else RecalibratedEstimator(alone, given=calibration, fitted=own)
+    folder = VERIFIER_FOLDER / WITH_MINILM
+    shipped, estimator = _read_evidence(folder / EVIDENCE), _read_estimator(folder / SUFFICIENCY)
+    if evidence is None:
+        return estimator
+    if evidence.name != shipped.name:
+        return None
+    return RecalibratedEstimator(estimator, given=evidence.calibration, fitted=shipped.calibration)
 
 
 @cache
-def _read_calibration() -> dict[str, Any] | None:
-    calibration = load_calibration_file(VERIFIER_FOLDER)
-    return None if calibration is None else calibration.to_dict()
+def _read_own_calibration() -> Calibration | None:
+    return load_calibration_file(VERIFIER_FOLDER)

@@ -57,7 +57,7 @@ class LogisticEstimate:
         try:
             return cls(**data)
         except (TypeError, AttributeError) as cause:  # for example weights as a list
-            raise ConfigurationError(f"a {cls.kind} with {sorted(data)} can't be read: {cause}") from cause
+            raise ConfigurationError(f"the {cls.kind} with {sorted(data)} can't be read: {cause}") from cause
 
     @classmethod
     def load(cls, file: Path) -> Self:

@@ -9,12 +9,16 @@ from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.lexical.analyzers import content_words
 from meve.components.logistic import LogisticEstimate, fit_logistic
 from meve.errors import CalibrationError
-from meve.types import ContextPassage
+from meve.ports import Calibration
+from meve.types import ContextPassage, FloatArray
 
 EDGE = 1e-3
 """Probabilities are clipped to [EDGE, 1 - EDGE] before their logit is taken."""
 FEWEST = 40
 """The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
+
+RAW_RANGE, HALVINGS, TOLERANCE = 50.0, 40, 1e-6
+"""The largest raw score looked for when a calibration is inverted, the steps, and the rounding of probabilities."""
 
 FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked", "logit")
 
@@ -76,6 +80,51 @@ class SufficiencyEstimator(LogisticEstimate):
         return float(
             1 / (1 + np.exp(-(sum(self.weights[name] * features[name] for name in FEATURES) + self.intercept)))
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RecalibratedEstimator:
+    """A fitted estimate for probabilities that another calibration made.
+
+    It reads each probability as the calibration that it was fitted with would give it. So calibrating changes which
+    passages are verified, but not what an estimate means. Where the other calibration is flat, the lowest raw score
+    counts, and the estimate is on the low side.
+
+    Args:
+        inner: the fitted estimate.
+        given: made the probabilities of the passages.
+        fitted: made those that the estimate was fitted on.
+    """
+
+    inner: SufficiencyEstimator
+    given: Calibration
+    fitted: Calibration
+
+    @property
+    def name(self) -> str:
+        """The name of the fitted estimate."""
+        return self.inner.name
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the fitted estimate."""
+        return self.inner.threshold
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
+        """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
+        scores = np.array([p.score or 0.0 for p in passages], dtype=np.float32)
+        known = self.fitted.apply(_invert(self.given, scores)).tolist() if len(scores) else []
+        return self.inner.estimate(query, [replace(p, score=s) for p, s in zip(passages, known, strict=True)])
+
+
+def _invert(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
+    """Return for each probability, shape (n,), the lowest raw score between -50 and 50 that reaches it."""
+    low, high = np.full(len(probabilities), -RAW_RANGE), np.full(len(probabilities), RAW_RANGE)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        reaches = calibration.apply(middle.astype(np.float32)) >= probabilities - TOLERANCE
+        low, high = np.where(reaches, low, middle), np.where(reaches, middle, high)
+    return np.asarray(high, dtype=np.float32)
 
 
 def fit_sufficiency(

@@ -16,7 +16,8 @@ class Turn:
     speaker: str = ""
     """Name or role of the speaker, such as `Ana`, `user`, `assistant` or `tool`; empty if unknown."""
     time: datetime | date | str | None = None
-    """Time of the turn, for display only: a datetime is shown as its day. Turns keep the order in which they come."""
+    """Time of the turn. Dialogues display it, a datetime as its day; memories resolve "yesterday" by a date.
+    Turns keep the order in which they come."""
     id: str = ""
     """Identifier that is unique in the session and stable over calls. Memories need it, dialogues don't."""
 

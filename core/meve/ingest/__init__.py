@@ -5,11 +5,12 @@ from meve.ingest._file_readers import MAX_BYTES, FileText, read_text
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._passages import FilePassages, split_file
 from meve.ingest.chunking import Chunk, Chunker, Chunking
-from meve.ingest.folder import ingest, last_chunking
+from meve.ingest.folder import MAX_SECONDS, ingest, last_chunking
 from meve.ingest.report import IngestReport, SkippedFile
 
 __all__ = [
     "MAX_BYTES",
+    "MAX_SECONDS",
     "Chunk",
     "Chunker",
     "Chunking",

@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
-FileKind = Literal["text", "markdown", "html", "rst", "code", "jsonl"]
+FileKind = Literal["text", "markdown", "html", "rst", "code", "jsonl", "notebook", "pdf", "docx"]
 
 SUFFIXES: dict[str, FileKind] = {
     ".md": "markdown",
@@ -16,6 +16,9 @@ SUFFIXES: dict[str, FileKind] = {
     ".rest": "rst",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".ipynb": "notebook",
+    ".pdf": "pdf",
+    ".docx": "docx",
 }
 """The file kind of each suffix with a structure of its own."""
 

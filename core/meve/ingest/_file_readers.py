@@ -32,6 +32,14 @@ MAGIC: dict[bytes, str] = {
 _DOCTYPE = r"<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\])?[^>]*+>"
 SVG = re.compile(rf"\ufeff?(?:(?><\?xml.*?\?>)|{_DOCTYPE}|(?><!--.*?-->)|\s)*+<svg[\s>]", re.DOTALL | re.IGNORECASE)
 """The beginning of an SVG drawing, whatever its file name. No part can be matched in two ways."""
+NOT_READ = (
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISDIR, "a folder"),
+)
+"""Files that aren't read, since reading might never end; each with its name."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -49,6 +57,17 @@ class FileText:
     """The digest of the bytes."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileData:
+    """The bytes of a file, with its time and hash."""
+
+    data: bytes
+    mtime_ns: int
+    """The modification time in nanoseconds, taken before the file was read."""
+    sha256: str
+    """The digest of the bytes."""
+
+
 def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
     """Read a UTF-8 file.
 
@@ -56,18 +75,39 @@ def read_text(path: Path, *, max_bytes: int = MAX_BYTES) -> FileText:
         IngestError: the file is missing, a broken link, not a regular file, forbidden, larger than `max_bytes`, binary,
             or not UTF-8.
     """
+    file = read_data(path, max_bytes=max_bytes)
+    return FileText(text=decode(file.data), size=len(file.data), mtime_ns=file.mtime_ns, sha256=file.sha256)
+
+
+def read_data(path: Path, *, max_bytes: int = MAX_BYTES) -> FileData:
+    """Read a file of any kind.
+
+    Raises:
+        IngestError: the file is missing, a broken link, not a regular file, forbidden, or larger than `max_bytes`.
+    """
     info = read_status(path)
     if info.st_size > max_bytes:
         raise IngestError(_too_large(f"{info.st_size:,}", max_bytes))
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_at_once) as file:
+            _check_regular(os.fstat(file.fileno()))
             data = file.read(max_bytes + 1)
     except OSError as cause:
         raise IngestError(_describe_error(cause)) from cause
     if len(data) > max_bytes:
         raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
-    digest = hashlib.sha256(data).hexdigest()
-    return FileText(text=decode(data), size=info.st_size, mtime_ns=info.st_mtime_ns, sha256=digest)
+    return FileData(data=data, mtime_ns=info.st_mtime_ns, sha256=hashlib.sha256(data).hexdigest())
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting, if it has become a pipe meanwhile."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _check_regular(info: os.stat_result) -> None:
+    for is_kind, name in NOT_READ:
+        if is_kind(info.st_mode):
+            raise IngestError(f"not a regular file: {name}")
 
 
 def read_status(path: Path) -> os.stat_result:
@@ -83,8 +123,7 @@ def read_status(path: Path) -> os.stat_result:
         raise IngestError(reason) from cause
     except (OSError, ValueError) as cause:
         raise IngestError(_describe_error(cause)) from cause
-    if not stat.S_ISREG(info.st_mode):
-        raise IngestError("not a regular file (a pipe, a socket or a device)")
+    _check_regular(info)
     return info
 
 

@@ -28,7 +28,8 @@ class FolderListing:
 def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
     """List the files under a folder, sorted by relative path; or the one file at the path.
 
-    Links to files are followed, links to folders aren't. Folders that hold an index of MeVe are skipped.
+    Links to files in the folder are followed; links to folders, or to files outside, aren't. Folders that hold an index
+    of MeVe are skipped.
 
     Args:
         path: a folder or a file.
@@ -46,7 +47,7 @@ def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
         raise IngestError(f"{path} is an index of MeVe: give the folder of the texts instead")
     files: dict[str, Path] = {}
     unreadable: dict[str, str] = {}
-    for source, entry, reason in _walk(root, "", frozenset(Path(os.path.realpath(each)) for each in exclude)):
+    for source, entry, reason in _walk(root, "", _Limits(root, exclude)):
         if reason:
             unreadable[source] = reason
         else:
@@ -54,7 +55,19 @@ def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
     return FolderListing(root=root, files=dict(sorted(files.items())), unreadable=unreadable)
 
 
-def _walk(folder: Path, prefix: str, exclude: Collection[Path]) -> Iterator[tuple[str, Path, str]]:
+class _Limits:
+    """What isn't listed."""
+
+    def __init__(self, root: Path, exclude: Collection[Path]) -> None:
+        self.root = Path(os.path.realpath(root))
+        self.exclude = frozenset(Path(os.path.realpath(each)) for each in exclude)
+
+    def is_outside(self, link: Path) -> bool:
+        """Return whether a link leads out of the folder."""
+        return not Path(os.path.realpath(link)).is_relative_to(self.root)
+
+
+def _walk(folder: Path, prefix: str, limits: _Limits) -> Iterator[tuple[str, Path, str]]:
     try:
         with os.scandir(folder) as listing:
             entries = sorted(listing, key=lambda entry: entry.name)
@@ -70,10 +83,12 @@ def _walk(folder: Path, prefix: str, exclude: Collection[Path]) -> Iterator[tupl
         if shown != source:
             yield shown, path, "its name is not UTF-8; rename it"
         elif entry.is_dir(follow_symlinks=False):
-            if entry.name not in PASSED_OVER and path.resolve() not in exclude and not holds_index(path):
-                yield from _walk(path, f"{source}/", exclude)
+            if entry.name not in PASSED_OVER and path.resolve() not in limits.exclude and not holds_index(path):
+                yield from _walk(path, f"{source}/", limits)
         elif entry.is_symlink() and path.is_dir():
             yield source, path, "a link to a folder; give that folder itself"
+        elif entry.is_symlink() and path.exists() and limits.is_outside(path):
+            yield source, path, f"a link that leaves the folder, to {path.readlink()}; give that file itself"
         else:
             yield source, path, ""
 

@@ -8,6 +8,8 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
+from meve.ingest._markup import ANCHORS, read_front_matter
+
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
 LABEL = re.compile(r"^[ \t]*\.\. _.*$", re.MULTILINE)
@@ -51,12 +53,16 @@ class Outline:
 
 def markdown_outline(text: str) -> Outline:
     """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
-    lines, front = _line_starts(text), _count_front_matter_lines(text)
+    rows, lines, front = text.split("\n"), _line_starts(text), read_front_matter(text)[0]
     headings = []
     for token, inline in pairwise(_parser(blocks_only=True).parse(text)):
         if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:
             continue
-        start, body = lines[token.map[0]], lines[min(token.map[1], len(lines) - 1)]
+        first = above = token.map[0]
+        while above > front and (not (label := rows[above - 1]).strip() or ANCHORS.match(label)):
+            above -= 1
+            first = above if rows[above].strip() else first
+        start, body = lines[first], lines[min(token.map[1], len(lines) - 1)]
         (words,) = _parser().parseInline(inline.content)
         plain = "".join(" " if child.type == "softbreak" else child.content for child in words.children or ())
         title = " ".join(plain.split())
@@ -98,13 +104,6 @@ def _line_starts(text: str) -> list[int]:
         starts.append(starts[-1] + len(line) + 1)
     starts[-1] = len(text)
     return starts
-
-
-def _count_front_matter_lines(text: str) -> int:
-    lines = text.split("\n", 200)[:200]
-    if lines[0].rstrip() != "---":
-        return 0
-    return next((number + 1 for number, line in enumerate(lines[1:], 1) if line.rstrip() in {"---", "..."}), 0)
 
 
 @cache

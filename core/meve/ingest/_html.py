@@ -15,6 +15,12 @@ NAVIGATION = re.compile(r"^(nav(bar|igation|header|footer|links?)?|breadcrumbs?|
 """Classes and roles of elements that lead to other pages or sections."""
 
 
+BLANKS = re.compile(r"[ \t\n]{64,}+")
+"""Long runs of blanks, which markdownify reads in quadratic time."""
+NOTE = re.compile(r"^(admonition.*|note|tip|hint|info|important|warning|caution|danger|attention)$", re.IGNORECASE)
+"""Classes of boxes beside the text; a heading in one begins no section."""
+
+
 def html_to_markdown(html: str) -> tuple[str, str]:
     """Return the text of a page as Markdown, and its title, which may be empty.
 
@@ -35,6 +41,9 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
             return term.lstrip("\n") if before is not None and before.name == "dt" else term
 
+    html = BLANKS.sub(lambda run: "\n\n" if "\n" in run[0] else " " * 64, html)
+    last = html.rfind(">") + 1
+    html = html[:last] + html[last:].replace("<", "&lt;")  # the parser reads unclosed tags in quadratic time
     try:
         with warnings.catch_warnings():
             # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.
@@ -47,6 +56,11 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         for element in [*soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
             if not element.find(CONTENT) and len("".join(element.get_text().split())) <= half:
                 element.decompose()
+        for box in soup(["div", "aside", "blockquote"], class_=NOTE):
+            for heading in box(re.compile(r"^h[1-6]$")):
+                heading.name = "p"
+                heading.wrap(soup.new_tag("p"))
+                heading.name = "strong"
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()

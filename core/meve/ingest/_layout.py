@@ -1,11 +1,12 @@
 """Ranks the lines at which Markdown or reStructuredText may be cut, and finds the terms that it defines."""
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from meve.ingest._headings import Outline
+from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
 
 HEADING, BLOCK, LINE, GLUED = range(4)
 """A line begins a section or a block, stands within a block, or belongs to the line above. Texts are cut at the lowest
@@ -17,9 +18,10 @@ ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
 MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 """The same in reStructuredText: a label, a directive, or an option of a directive."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
+RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
+"""The line below the head of a table in Markdown."""
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
-FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}|~{3,})[^`]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,12 @@ class Line:
     """One of `HEADING`, `BLOCK`, `LINE` and `GLUED`, and the level or depth."""
     term: Term | None = None
     """The innermost term whose definition contains the line."""
+    header: str = ""
+    """The names of the columns, if it is a row of a table in Markdown."""
+    in_fence: bool = False
+    """It stands within a fenced block."""
+    is_markup: bool = False
+    """It is a fence, a comment or a directive, and says nothing by itself."""
 
     @property
     def is_heading(self) -> bool:
@@ -59,26 +67,46 @@ class Layout:
     def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
         self.lines = list(_read_lines(text, rst=rst))
         self._starts = [line.start for line in self.lines]
+        self._text = text
+        self._front = 0
+        if rst:
+            mark_rst(self.lines)
+        else:
+            count = read_front_matter(text)[0]
+            self._front = sum(len(line) + 1 for line in text.split("\n", count)[:count])
+            for line in self.lines[: bisect_left(self._starts, self._front)]:
+                line.is_markup = True
+            mark_comments(text, self.lines)
         self._rank_lines(outline, rst=rst)
         self._find_terms(rst=rst)
+        if not rst:
+            self._find_tables()
 
     def terms(self, offset: int) -> tuple[str, ...]:
-        """Return the terms whose definitions contain an offset, outermost first."""
+        """Return the terms whose definitions contain an offset, outermost first, and the columns of a table's row."""
         place = bisect_right(self._starts, offset)
-        term = self.lines[place - 1].term if place else None
-        titles: tuple[str, ...] = ()
+        term, header = (self.lines[place - 1].term, self.lines[place - 1].header) if place else (None, "")
+        titles: tuple[str, ...] = (header,) if header else ()
         while term is not None:
             titles, term = (term.title, *titles), term.outer
         return titles
 
+    def says_something(self, start: int, end: int) -> bool:
+        """Return whether text[start:end] holds a letter or digit that isn't markup."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        lines = self.lines[first : bisect_right(self._starts, end - 1)]
+        parts = (self._text[max(start, line.start) : min(end, line.start + len(line.text))] for line in lines)
+        return any(not line.is_markup and any(map(str.isalnum, part)) for line, part in zip(lines, parts, strict=True))
+
     def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
-        announcements = [ANNOUNCEMENT, MARKUP] if rst else [ANNOUNCEMENT]
         headings = {heading.start: heading for heading in outline.headings}
         above, body = None, 0
         for line in self.lines:
             if heading := headings.get(line.start):
                 line.rank, body = (HEADING, heading.level), heading.body
-            elif above is None or not (above.is_heading or any(a.match(above.text) for a in announcements)):
+            elif above is not None and above.start < self._front <= line.start:
+                line.rank = (HEADING, 0)
+            elif above is None or not (above.is_heading or _announces(above.text, rst=rst)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:
                     line.rank = (BLOCK, depth)
@@ -99,6 +127,20 @@ class Layout:
                     bound.rank = (GLUED, 0)
             line.term = term
 
+    def _find_tables(self) -> None:
+        """Name the columns of each row of a table, and keep its head with the first row."""
+        header = ""
+        for above, line, below in zip(self.lines, self.lines[1:], [*self.lines[2:], None], strict=False):
+            if line.after_blank or line.in_fence or not line.text.lstrip().startswith("|"):
+                header = ""
+            elif RULE.match(line.text) and not above.in_fence:
+                header = ", ".join(cell for each in above.text.strip().strip("|").split("|") if (cell := each.strip()))
+                for glued in (line, below):
+                    if glued is not None and not glued.after_blank:
+                        glued.rank = (GLUED, 0)
+                continue
+            line.header = header
+
     def _terms_above(self, number: int, *, rst: bool) -> tuple[int, list[str]]:
         """Return the terms that a line begins to define, and the number of the first."""
         line, first = self.lines[number], number
@@ -106,7 +148,7 @@ class Layout:
             return number, []
         if rst:
             directive = DIRECTIVE.match(self.lines[number - 1].text)
-            if directive and line.depth > self.lines[number - 1].depth:
+            if directive and directive[1] not in LABELLED and line.depth > self.lines[number - 1].depth:
                 return number - 1, [" ".join(directive.groups()).rstrip()]
         elif DEFINITION.match(line.text):
             column = line.text.index(":")
@@ -119,6 +161,10 @@ class Layout:
         return first, [term.text.strip() for term in self.lines[first:number]]
 
 
+def _announces(line: str, *, rst: bool) -> bool:
+    return bool(ANNOUNCEMENT.match(line) or (rst and MARKUP.match(line)))
+
+
 def _may_be_term(line: Line, column: int) -> bool:
     return line.depth == column and not line.is_heading and not line.text.lstrip().startswith("|")
 
@@ -129,10 +175,12 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
     for line in text.split("\n"):
         words = line.strip()
         if words:
+            in_fence = is_markup = False
             depth = len(line) - len(line.lstrip())
             if fence and (depth >= column or (not inner and column <= 3)):  # as in CommonMark
                 if words.startswith(fence) and not words.strip(fence[0]):
-                    fence = ""
+                    fence, is_markup = "", True
+                in_fence = not is_markup
                 depth = max(depth, column) + column + 1
             elif not rst:
                 if depth < inner or not inner:
@@ -140,7 +188,11 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
                     inner = item.end() if item else 0
                 opening, definition = FENCE.match(line), DEFINITION.match(line)
                 fence, column = (opening[1], opening.start(1)) if opening else ("", 0)
+                is_markup = bool(opening) and words.startswith(fence)
                 depth = definition.end() if definition else depth
-            yield Line(start=start, body=start, text=line, depth=depth, after_blank=after_blank)
+            yield Line(
+                start=start, body=start, text=line, depth=depth, after_blank=after_blank,
+                in_fence=in_fence, is_markup=is_markup,
+            )  # fmt: skip
         after_blank = not words
         start += len(line) + 1

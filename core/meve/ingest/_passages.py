@@ -7,6 +7,7 @@ from meve.ingest._file_kinds import find_kind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_jsonl_passages
+from meve.ingest._notebook import notebook_to_markdown
 from meve.ingest.chunking import Chunker
 from meve.types import Passage
 
@@ -26,7 +27,7 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
     """Return the passages of a file. Ids are `source#1`, `source#2`, …, unless a JSONL row sets its own.
 
     Metadata: `source`; `kind`; `chunk`, from 1; `start` and `end`, character offsets into the file's text, or into the
-    Markdown made from HTML. For JSONL: `source`, `kind`, `line` and the row's other keys.
+    text made from HTML, a notebook, PDF or Word. For JSONL: `source`, `kind`, `line` and the row's other keys.
 
     Args:
         text: as `read_text` returns it.
@@ -34,7 +35,22 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
         chunker: splits the text.
 
     Raises:
-        IngestError: the HTML can't be parsed, or no line of the JSONL is valid.
+        IngestError: the HTML can't be parsed, the notebook is broken, no line of the JSONL is valid, or the file isn't
+            text.
+    """
+    kind, title = find_kind(source), ""
+    if kind == "html":
+        text, title = html_to_markdown(text)
+    elif kind in ("pdf", "docx"):
+        raise IngestError(f"not text: {kind}; `ingest` reads such files")
+    return split_text(text, title, source, chunker)
+
+
+def split_text(text: str, title: str, source: str, chunker: Chunker) -> FilePassages:
+    """Return the passages of a file, as `split_file` does, from the text made from it, if it is HTML, PDF or Word.
+
+    Raises:
+        IngestError: the notebook is broken, or no line of the JSONL is valid.
     """
     kind = find_kind(source)
     if kind == "jsonl":
@@ -42,9 +58,8 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
         if complaints and not rows:
             raise IngestError(f"no line is a valid passage: {complaints[0]}")
         return FilePassages(passages=tuple(rows), complaints=tuple(complaints))
-    title = ""
-    if kind == "html":
-        text, title = html_to_markdown(text)
+    if kind == "notebook":
+        text = notebook_to_markdown(text)
     passages = []
     for number, chunk in enumerate(chunker.split(text, kind, source, title), start=1):
         metadata = {"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind}

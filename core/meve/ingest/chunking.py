@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any
+from time import monotonic
 
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
-from meve.ingest._headings import LABEL, Heading, Outline, markdown_outline, rst_outline
+from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
 from meve.ingest._layout import Layout
 from meve.ingest._line_cutter import LineCutter
+from meve.ingest._markup import hide_unclosed_fences, read_front_matter
+from meve.ingest._slices import iter_slices
 
 CHARS_PER_TOKEN = 20
 """Characters that count as at least one token: WordPiece counts a very long word as one, and blanks as none."""
@@ -56,64 +58,97 @@ class Chunker:
     Args:
         chunking: the size of chunks.
         count: counts tokens.
+        max_seconds: the time limit of a text, checked after each few thousand characters; None for no limit.
     """
 
-    def __init__(self, chunking: Chunking, count: Callable[[str], int]) -> None:
+    def __init__(self, chunking: Chunking, count: Callable[[str], int], *, max_seconds: float | None = None) -> None:
         self.chunking = chunking
         self.count = count
+        self.max_seconds = max_seconds
 
     def split(self, text: str, kind: FileKind, name: str, title: str = "") -> list[Chunk]:
         """Return the chunks in the order of the text.
 
-        Headings that become titles are left out, and so are chunks without a letter or digit.
+        Headings that become titles are left out, and so are chunks without a letter or digit, or only of
+        fences, comments and directives.
 
         Args:
-            text: the whole text; for HTML, the Markdown made from it.
+            text: the whole text; for HTML, Word and notebooks, the Markdown made from them.
             kind: the kind of file.
             name: the file's name, which gives the language of code.
-            title: the title where there is no heading; the name, if empty.
+            title: the title of the page, where there is no heading or no single one above all others; the name of the
+                file, if empty.
+
+        Raises:
+            IngestError: splitting took longer than `max_seconds`.
         """
-        title = title or name.rpartition("/")[2]
-        if kind in {"markdown", "html", "rst"}:
-            outline = rst_outline(text) if kind == "rst" else markdown_outline(text)
-            layout = Layout(text, outline, rst=kind == "rst")
-            return self._make_chunks(text, list(self._cut_lines(text, layout)), outline, title, layout)
+        check = self._start_clock()
+        file = name.rpartition("/")[2]
+        if kind in {"markdown", "html", "rst", "notebook", "docx"}:
+            title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
+            marked = text if kind == "rst" else hide_unclosed_fences(text)
+            outline = rst_outline(text) if kind == "rst" else markdown_outline(marked)
+            layout = Layout(marked, outline, rst=kind == "rst")
+            spans = list(self._cut_lines(text, layout, check))
+            page = title if _count_outermost(outline) != 1 else ""
+            return self._make_chunks(text, spans, outline, title or file, layout, page)
         language = find_language(name) if kind == "code" else None
         if language is not None and (grammar := load_grammar(language)) is not None:
-            spans = self._splitter("CodeSplitter", grammar).chunk_indices(text)
+            spans = list(self._cut(text, check, "CodeSplitter", grammar))
         else:
-            spans = self._splitter("TextSplitter").chunk_indices(text)
-        return self._make_chunks(text, spans, Outline(()), title)
+            spans = list(self._cut(text, check, "TextSplitter"))
+        return self._make_chunks(text, spans, Outline(()), title or file)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
         return max(self.count(text), len(text) // CHARS_PER_TOKEN)
 
-    def _splitter(self, kind: str, *arguments: object) -> Any:  # noqa: ANN401 - three classes without a common one
+    def _start_clock(self) -> Callable[[], None]:
+        """Return a function that raises an error once the time limit has passed."""
+        began = monotonic()
+
+        def check() -> None:
+            if self.max_seconds is not None and monotonic() - began > self.max_seconds:
+                raise IngestError(took_too_long(self.max_seconds))
+
+        return check
+
+    def _cut(self, text: str, check: Callable[[], None], kind: str, *arguments: object) -> Iterator[tuple[int, str]]:
+        """Yield the offsets and texts of chunks, as a class of `semantic_text_splitter` cuts them."""
         import semantic_text_splitter
 
         make = getattr(semantic_text_splitter, kind).from_callback
-        return make(*arguments, self.size, self.chunking.tokens, self.chunking.overlap)
+        splitter = make(*arguments, self.size, self.chunking.tokens, self.chunking.overlap)
+        for start, part in iter_slices(text):
+            check()
+            yield from ((start + n, piece) for n, piece in splitter.chunk_indices(part))
 
-    def _cut_lines(self, text: str, layout: Layout) -> Iterator[tuple[int, str]]:
+    def _cut_lines(self, text: str, layout: Layout, check: Callable[[], None]) -> Iterator[tuple[int, str]]:
         """Yield the offsets and texts of chunks: whole lines, or sentences of glued lines that exceed the size."""
         tokens, overlap = self.chunking.tokens, self.chunking.overlap
         cutter = LineCutter(text, layout, self.size, tokens - overlap)
         floor = 0  # chunks begin in order, and none begins within lines that were split into sentences
         for first, last in cutter.cut(0, len(layout.lines)) if layout.lines else ():
+            check()
             start, end = layout.lines[first].body, cutter.ends[last - 1]
             room = tokens - cutter.size(first, last)
             if room < 0:
                 floor = last
                 piece = text[start:end].replace("\n", " ")
-                yield from ((start + n, part) for n, part in self._splitter("TextSplitter").chunk_indices(piece))
+                yield from ((start + n, part) for n, part in self._cut(piece, check, "TextSplitter"))
             else:
                 begin = cutter.extend_back(first, min(overlap, room), floor)
                 start, floor = layout.lines[begin].start, begin + 1
                 yield start, text[start:end]
 
     def _make_chunks(
-        self, text: str, spans: Sequence[tuple[int, str]], outline: Outline, title: str, layout: Layout | None = None
+        self,
+        text: str,
+        spans: Sequence[tuple[int, str]],
+        outline: Outline,
+        title: str,
+        layout: Layout | None = None,
+        page: str = "",
     ) -> list[Chunk]:
         followings = [start for start, _ in spans[1:]] + [len(text)]
         chunks = []
@@ -128,15 +163,29 @@ class Chunker:
             begin = body + len(raw) - len(raw.lstrip("\n"))
             end = begin + len(stripped)
             titles = [heading.title for heading in shared if heading.title] or [title]
+            if page and not (titles[0].startswith(page) or page.startswith(titles[0])):
+                titles.insert(0, page)
             titles += layout.terms(begin) if layout else ()
             chunks.append(Chunk(text=stripped, title=self._title(titles), start=begin, end=end))
-        return [chunk for chunk in chunks if any(map(str.isalnum, LABEL.sub("", chunk.text)))]
+        if layout is not None:
+            return [chunk for chunk in chunks if layout.says_something(chunk.start, chunk.end)]
+        return [chunk for chunk in chunks if any(map(str.isalnum, chunk.text))]
 
     def _title(self, titles: list[str]) -> str:
         while len(titles) > 1 and self.size(JOINT.join(titles)) > TITLE_TOKENS:
             del titles[0]
         whole = JOINT.join(titles)
         return whole if self.size(whole) <= TITLE_TOKENS else whole[: TITLE_TOKENS * 3].rsplit(" ", 1)[0] + " …"
+
+
+def took_too_long(max_seconds: float) -> str:
+    """Return the error message for a file whose time is up."""
+    return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
+
+
+def _count_outermost(outline: Outline) -> int:
+    levels = [heading.level for heading in outline.headings]
+    return levels.count(min(levels, default=0))
 
 
 def _shared(text: str, outline: Outline, start: int, end: int) -> tuple[tuple[Heading, ...], int]:

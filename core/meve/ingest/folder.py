@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
-from meve.ingest._file_readers import MAX_BYTES, FileText, read_status, read_text
+from meve.ingest._converter import Converter
+from meve.ingest._file_kinds import find_kind
+from meve.ingest._file_readers import MAX_BYTES, FileData, decode, read_data, read_status
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._grammars import load_grammar
-from meve.ingest._passages import split_file
+from meve.ingest._passages import split_text
 from meve.ingest.chunking import Chunker, Chunking
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
 from meve.types import Passage, StageProgress
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 
 logger = getLogger("meve.ingest")
 
-VERSION = 2
+VERSION = 3
 """The version of the splitting rules; a new version makes the next run read all files again."""
 FRESH_NS = 2_000_000_000
 """The coarsest time resolution of a file system (FAT), in nanoseconds."""
+MAX_SECONDS = 120.0
+"""The default time limit of a file, in seconds."""
 SHOWN = 20
 """The maximum number of invalid lines listed per file."""
 
@@ -38,6 +42,7 @@ def ingest(
     *,
     chunking: Chunking | None = None,
     max_bytes: int = MAX_BYTES,
+    max_seconds: float = MAX_SECONDS,
     exclude: Collection[str | Path] = (),
     progress: StageProgress | None = None,
     clock: Clock | None = None,
@@ -53,6 +58,7 @@ def ingest(
         retriever: receives the passages; its `save` stores the record too.
         chunking: the size of passages; None for that of the last run. Other values make all files be read again.
         max_bytes: the size limit of a file, in bytes; larger files are skipped.
+        max_seconds: the time limit of a file, for converting it and for splitting it; slower files are skipped.
         exclude: folders to skip, such as the one for the new index.
         progress: called with `reading` for each file, and with `embedding` for each batch of passages.
         clock: the time source, to judge how fresh a file is.
@@ -64,6 +70,8 @@ def ingest(
     """
     if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
         raise ConfigurationError(f"max_bytes must be a whole number of at least 1, got {max_bytes!r}")
+    if isinstance(max_seconds, bool) or not isinstance(max_seconds, int | float) or not 0 < max_seconds < 1e6:
+        raise ConfigurationError(f"max_seconds must be a number in (0, 1,000,000), got {max_seconds!r}")
     record = Record.from_extra(retriever.extra)
     listing = find_files(Path(path), [Path(each) for each in exclude])
     root = _same_root(Path(path), record)
@@ -77,14 +85,16 @@ def ingest(
     run = _IngestRun(
         record=record,
         reread_all=bool(record.sources) and dict(record.settings) != settings,
-        chunker=Chunker(chunking, retriever.tokens.count),
+        chunker=Chunker(chunking, retriever.tokens.count, max_seconds=max_seconds),
+        converter=Converter(max_seconds),
         max_bytes=max_bytes,
         now_ns=int((clock or SystemClock()).now().timestamp() * 1e9),
     )
-    for number, (source, file) in enumerate(listing.files.items(), start=1):
-        run.process(source, file)
-        if progress is not None:
-            progress("reading", number, len(listing.files))
+    with run.converter:
+        for number, (source, file) in enumerate(listing.files.items(), start=1):
+            run.process(source, file)
+            if progress is not None:
+                progress("reading", number, len(listing.files))
     run.find_removed_files(listing)
     if not run.sources:
         raise IngestError(_explain_empty(path, listing, run))
@@ -117,10 +127,20 @@ def ingest(
 class _IngestRun:
     """One run over the files: the passages to add and to remove, and the warnings."""
 
-    def __init__(self, *, record: Record, reread_all: bool, chunker: Chunker, max_bytes: int, now_ns: int) -> None:
+    def __init__(
+        self,
+        *,
+        record: Record,
+        reread_all: bool,
+        chunker: Chunker,
+        converter: Converter,
+        max_bytes: int,
+        now_ns: int,
+    ) -> None:
         self.record = record
         self.reread_all = reread_all
         self.chunker = chunker
+        self.converter = converter
         self.max_bytes = max_bytes
         self.now_ns = now_ns
         self.sources: dict[str, SourceRecord] = {}
@@ -150,17 +170,24 @@ class _IngestRun:
             status = read_status(path)
             if (status.st_size, status.st_mtime_ns) == (same.size, same.mtime_ns):
                 return self._keep(source, same)
-        file = read_text(path, max_bytes=self.max_bytes)
+        file = read_data(path, max_bytes=self.max_bytes)
         if same is not None and file.sha256 == same.sha256:
             return self._keep(source, replace(same, mtime_ns=self._stable_mtime(file)))
         return self._read(source, file, old)
 
-    def _read(self, source: str, file: FileText, old: SourceRecord | None) -> None:
-        split = split_file(file.text, source, self.chunker)
+    def _read(self, source: str, file: FileData, old: SourceRecord | None) -> None:
+        kind, title = find_kind(source), ""
+        if kind == "pdf" or kind == "docx":
+            text, title = self.converter.convert(file.data, kind)
+        else:
+            text = decode(file.data)
+            if kind == "html":
+                text, title = self.converter.convert(text.encode(), kind)
+        split = split_text(text, title, source, self.chunker)
         if old is not None:
             self.removals += old.passages
         if not split.passages:
-            reason = "holds no letter and no digit" if file.text.strip() else "empty"
+            reason = "holds no letter and no digit" if text.strip() else "empty"
             self.skipped.append(SkippedFile(path=source, reason=reason))
             return
         self.read.append(source)
@@ -171,7 +198,7 @@ class _IngestRun:
         if (more := len(split.complaints) - SHOWN) > 0:
             self.warnings.append(f"{source}: {more} more lines were left out")
         self.sources[source] = SourceRecord(
-            size=file.size,
+            size=len(file.data),
             mtime_ns=self._stable_mtime(file),
             sha256=file.sha256,
             passages=tuple(passage.id for passage in split.passages),
@@ -261,7 +288,7 @@ class _IngestRun:
         self.unchanged += 1
         self.sources[source] = old
 
-    def _stable_mtime(self, file: FileText) -> int:
+    def _stable_mtime(self, file: FileData) -> int:
         return file.mtime_ns if self.now_ns - file.mtime_ns > FRESH_NS else 0
 
 

@@ -72,8 +72,11 @@ def reason_of(record: "MemoryRecord") -> str:
 def remove_expired(
     runtime: "MemoryRuntime", transaction: "RecordTransaction", user: str, record_id: str, now: datetime
 ) -> None:
-    """Remove a record if it has expired and isn't on hold, so that its id can be used again."""
+    """Remove a record and its copies if it has expired and isn't on hold, so that its id can be used again."""
+    from meve.memory.stores._closed_records import find_copies
+
     stored = transaction.find(user, record_id)
     for record in find_removable([stored] if stored else [], now):
-        transaction.erase(user, record)
-        transaction.log(runtime.event(user, record, "expire", reason_of(record), now))
+        for each in (record, *find_copies(transaction, user, record)):
+            transaction.erase(user, each)
+            transaction.log(runtime.event(user, each, "expire", reason_of(record), now))

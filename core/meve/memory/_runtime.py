@@ -1,7 +1,7 @@
 """The components of a memory, and what its parts create with them: stored records, query vectors, audit events."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 
@@ -12,17 +12,21 @@ from meve.clock import Clock, SystemClock
 from meve.components.embedders import ACCURATE, SHIPPED, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
-from meve.errors import ModelError, QueryError, wrap_errors
+from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
-from meve.memory._contradiction.updates import RuleUpdateJudge, UpdateJudge
+from meve.memory._contradiction.trained import TrainedUpdateJudge
+from meve.memory._contradiction.updates import UpdateJudge
+from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
+from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
-from meve.memory.records import MemoryRecord, StoredRecord, check_keywords, check_text
+from meve.memory.records import MemoryRecord, StoredRecord, check_flag, check_keywords, check_text
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -40,6 +44,9 @@ class MemoryOptions(TypedDict, total=False):
     """As for a `Retriever`; used by searches with `verify`."""
     tokens: TokenCounter | str | None
     """Counts budgets, as for a `Retriever`."""
+    reembed: bool
+    """Whether to accept a memory that another embedder was made with. Until `GovernedMemory.reembed`, its memories are
+    found by words alone. False by default."""
     clock: Clock | None
     """The source of the time."""
     audit_key: bytes | None
@@ -47,12 +54,15 @@ class MemoryOptions(TypedDict, total=False):
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     updates: UpdateJudge | None
-    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; rules by default, see
-    `LlmUpdateJudge` for a language model. Searches judge by rules."""
+    """Judges in maintenance whether a newer memory says the same as an older one or replaces it; by default
+    `TrainedUpdateJudge`. See `LlmUpdateJudge` for a language model. Searches judge by rules."""
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
-    """Chooses the class of a record that is added without one."""
+    """Chooses the class of a record that is added without one. It is also asked about turns, items, messages and texts
+    of a named class: what it calls private, or of another class recalled only on request, is stored as that."""
+    secrets: SecretDetector | None
+    """Finds secrets in all that is stored; see `Policy.secrets`. By patterns by default."""
     tagger: Tagger | None
     """Chooses the tags of a record that is added without any; by default those of the policy."""
     summariser: Summariser | None
@@ -67,7 +77,7 @@ class MemoryRuntime:
 
     store: RecordStore
     policy: Policy
-    embedder: Embedder
+    embedder: MemoryEmbedders
     verifier: Verifier
     verify_threshold: float
     """Minimum probability of the verifier for a memory to be returned, in [0, 1]."""
@@ -78,34 +88,40 @@ class MemoryRuntime:
     updates: UpdateJudge
     usage: UsageJudge
     classifier: Classifier
+    gate: WriteGate
     tagger: Tagger
     summariser: Summariser
+    runner: AsyncRunner = field(default_factory=AsyncRunner)
+    """Runs the calls of async callers."""
 
     @classmethod
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
+        _check_components(options)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
-        store = RecordStore.open(backend, chain)
-        made_with = store.embedder_name()
+        made_with = RecordStore(backend, chain).embedders.name()
         default = made_with if made_with in SHIPPED else ACCURATE
-        embedder = resolve_embedder(options.get("embedder"), default=default)
-        store.claim_embedder(embedder.name, embedder.dimension)
+        embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))
+        verifier, tokens = resolve_verifier(options.get("verifier"), embedder), resolve_tokens(options.get("tokens"))
+        store = RecordStore.open(backend, chain)  # settles the key and the embedder of a new file, so it comes last
+        store.embedders.claim(embedder.model, reembed=check_flag(options.get("reembed", False), "reembed"))
         return cls(
             store=store,
             policy=policy,
             embedder=embedder,
-            verifier=resolve_verifier(options.get("verifier"), embedder),
+            verifier=verifier,
             verify_threshold=options.get("verify_threshold", 0.5),
-            tokens=resolve_tokens(options.get("tokens")),
+            tokens=tokens,
             clock=options.get("clock") or SystemClock(),
             chain=chain,
             contradiction=contradiction,
-            updates=options.get("updates") or RuleUpdateJudge(contradiction),
+            updates=options.get("updates") or TrainedUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
             classifier=options.get("classifier") or SourceClassifier(policy.user_class),
+            gate=WriteGate(policy, options.get("secrets") or PatternSecretDetector(), options.get("classifier")),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
         )
@@ -121,28 +137,33 @@ class MemoryRuntime:
             ModelError: the embedder failed.
         """
         with_text = [r for r in records if r.text]
-        d = self.embedder.dimension
-        vectors = np.zeros((len(records), d), dtype=np.float32)
+        embedder = self.embedder.current
+        vectors = np.zeros((len(records), embedder.dimension), dtype=np.float32)
         if with_text:
-            with wrap_errors(ModelError, f"embedding a memory with {self.embedder.name!r}"):
-                embedded = self.embedder.embed_passages([r.text for r in with_text])
-            vectors[[bool(r.text) for r in records]] = validate_vectors(
-                embedded, (len(with_text), d), f"embedder {self.embedder.name!r}"
-            )
+            vectors[[bool(r.text) for r in records]] = self.embed_texts([r.text for r in with_text], embedder)
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
-            StoredRecord(record=record, vector=vector, tokens=next(tokens) if record.text else 0)
+            StoredRecord(
+                record=record, vector=vector, tokens=next(tokens) if record.text else 0, model=model_of(embedder)
+            )
             for record, vector in zip(records, vectors, strict=True)
         ]
 
-    def embed_query(self, query: str) -> FloatArray:
-        """Return a query's vector, shape (d,); a query may be longer than the model's window."""
-        with wrap_errors(ModelError, f"embedding the query with {self.embedder.name!r}"):
+    def embed_texts(self, texts: Sequence[str], embedder: Embedder) -> FloatArray:
+        """Return the vectors of one or more texts, shape (n, d)."""
+        with wrap_errors(ModelError, f"embedding a memory with {embedder.name!r}"):
+            embedded = embedder.embed_passages(texts)
+        return validate_vectors(embedded, (len(texts), embedder.dimension), f"embedder {embedder.name!r}")
+
+    def embed_query(self, query: str, model: str) -> FloatArray:
+        """Return a query's vector by a known embedder, shape (d,); a query may be longer than the model's window."""
+        embedder = self.embedder.of(model)
+        with wrap_errors(ModelError, f"embedding the query with {embedder.name!r}"):
             try:
-                vector = self.embedder.embed_query(query)
+                vector = embedder.embed_query(query)
             except QueryError:  # longer than the model's window: a chat message is embedded as a text is, in pieces
-                vector = self.embedder.embed_passages([query])[0]
-        return validate_vectors(vector, (self.embedder.dimension,), f"embedder {self.embedder.name!r}")
+                vector = embedder.embed_passages([query])[0]
+        return validate_vectors(vector, (embedder.dimension,), f"embedder {embedder.name!r}")
 
     def event(
         self,
@@ -161,3 +182,31 @@ class MemoryRuntime:
     def content_hash(self, name: str, text: str) -> dict[str, str]:
         """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""
         return {name: self.chain.hash_content(text)} if self.chain.keyed else {}
+
+
+_PROTOCOLS: Mapping[str, type] = {
+    "clock": Clock, "contradiction": Contradiction, "updates": UpdateJudge, "usage": UsageJudge,
+    "classifier": Classifier, "tagger": Tagger, "summariser": Summariser,
+}  # fmt: skip
+"""By option, the methods that a component needs. Embedder, verifier and tokens are checked where they are resolved."""
+
+
+def _check_components(options: MemoryOptions) -> None:
+    """Raise ConfigurationError for a component of a wrong type."""
+    values: Mapping[str, Any] = {**options}
+    policy, threshold = values.get("policy"), values.get("verify_threshold", 0.5)
+    if policy is not None and not isinstance(policy, Policy):
+        raise ConfigurationError(f"policy must be a Policy, got {policy!r:.80}: Policy.from_dict makes one")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        raise ConfigurationError(f"verify_threshold must be a number between 0 and 1, got {threshold!r:.80}")
+    for name, protocol in _PROTOCOLS.items():
+        component = values.get(name)
+        methods = [method for method in vars(protocol) if not method.startswith("_")]
+        if component is None or (
+            not isinstance(component, type) and all(callable(getattr(component, method, None)) for method in methods)
+        ):
+            continue
+        raise ConfigurationError(
+            f"{name} must be an object with {' and '.join(f'{method}()' for method in methods)} "
+            f"({protocol.__name__}), got {component!r:.80}"
+        )

@@ -1,5 +1,6 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
+import asyncio
 import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,40 +11,44 @@ from typing import Any, Self, Unpack
 
 from meve.conversation.turn import TurnRecord
 from meve.errors import ConfigurationError
-from meve.memory._async_runner import AsyncRunner
+from meve.memory._async_runner import as_async
 from meve.memory._audit.audit_log import AuditLog
-from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Background, Maintainer
-from meve.memory._maintenance.plan import MaintenanceReport
+from meve.memory._operations import Operations
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
+    LeftOutNote,
     Prompt,
     PromptBudget,
+    choose_wishes,
     compose_prompt,
     count_room,
-    fit_wishes,
     parse_history,
     summarise_turns,
 )
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
-from meve.memory._recall.user_index import UserIndexes
+from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
+from meve.memory._write.extraction_queue import ExtractionQueue
+from meve.memory._write.fact_writer import FactWriter
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, UserId, check_id, check_text, user_key
+from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 
 
-class GovernedMemory:
+class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
-    `open` makes it.
+    `open` makes it. Each method that reads or writes has an async form in front of whose name an `a` stands:
+    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread. A write is carried out even
+    if the task that waits for it is cancelled.
     """
 
     def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
@@ -56,18 +61,21 @@ class GovernedMemory:
         self._writer = RecordWriter(runtime)
         load = Load(runtime.policy.limits.busy)
         self._reflector = Reflector(runtime, load)
-        indexes = UserIndexes(runtime.store, runtime.embedder.dimension, runtime.policy.limits.vectors)
+        indexes = UserIndexes(runtime.store, runtime.embedder, runtime.policy.limits.vectors)
         recalls = RecallCache(runtime.policy.limits.recalls)
         self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)
+        self._facts = FactWriter(runtime, self._writer, self._searcher)
+        self._extractions: ExtractionQueue[Any] = ExtractionQueue()
         self._maintainer = Maintainer(runtime)
         self._background: builtins.list[Background] = []
         self._sentences = SentenceHashes()
+        self._note_left_out = LeftOutNote()
         self.closed = False
-        self.run_async = AsyncRunner()
-        """For async callers: `await memory.run_async(memory.search, …)` runs it in a thread."""
+        self.run_async = runtime.runner
+        """For async callers: `await memory.run_async(record_turns, memory, …)` runs any call in the memory's thread."""
 
     @classmethod
     def open(
@@ -132,17 +140,6 @@ class GovernedMemory:
         """
         return self._writer.add(user_key(user_id), user_id, text, reason, derived_from=derived_from, **options)
 
-    def add_shared(self, text: str, *, reason: str = "on request", **options: Unpack[RecordOptions]) -> MemoryRecord:
-        """Remember a text for all users, of a class that the policy lets be shared.
-
-        Raises:
-            PolicyError: records of its class may not be shared.
-            ValidationError: as for `add`.
-        """
-        shared: RecordOptions = {"source": "doc", "policy_class": "canonical"}
-        shared.update(options)
-        return self._writer.add(SHARED, None, text, reason, **shared)
-
     def search(self, query: str, *, user_id: UserId, **options: Unpack[SearchOptions]) -> Recall:
         """Return the memories that answer a query: numbered, within a token budget, with the reasons for each.
 
@@ -193,26 +190,76 @@ class GovernedMemory:
         """
         return self._writer.update(user_key(user_id), id, reason, **options)
 
-    def delete(self, id: str, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
-        """Erase a record, those derived from it and those they replaced for good, from files, indexes and caches.
+    def supersede(
+        self,
+        record_id: str,
+        text: str,
+        *,
+        user_id: UserId,
+        reason: str = "on request",
+        **options: Unpack[RecordOptions],
+    ) -> MemoryRecord:
+        """Write a new text in place of a record, which stays in the history, closed.
+
+        Class, session, tags, metadata and origins are those of the former record, and it expires no later, unless you
+        give others.
+
+        Args:
+            record_id: the former record's id.
+            text: the new text.
+            user_id: the owner.
+            reason: for the audit log; must hold no content.
+            options: see `RecordOptions`; `source` is the origin of the new text.
+
+        Returns:
+            The new record, with an id of its own.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or another one replaced it.
+            HoldError: the former record is on hold.
+            PolicyError: it is a standing wish, and the new text isn't what the user said.
+            ValidationError: an argument is invalid, or the record is an item or a message.
+            ModelError, StorageError: as for `add`.
+        """
+        return self._writer.supersede(user_key(user_id), user_id, record_id, text, reason, **options)
+
+    def delete(
+        self,
+        id: str,
+        *,
+        user_id: UserId,
+        include_superseded: bool = False,
+        reason: str = "on request",
+        dry_run: bool = False,
+    ) -> ErasureReport:
+        """Erase a record, its copies, its earlier versions and what is derived from them, from files and caches.
+
+        Copies are records that were merged into it because they said the same. Records that a judge closed because
+        this one replaced them are other statements: they stay closed, and the report lists them (`left_closed`).
 
         Args:
             id: the record's id.
             user_id: its owner.
+            include_superseded: whether to erase those, too.
             reason: for the audit log; must hold no content.
             dry_run: only list the records.
 
         Raises:
             UnknownIdError: the user has no record of that id.
         """
-        return self._writer.delete(user_key(user_id), id, reason, dry_run=dry_run)
+        return self._writer.delete(
+            user_key(user_id), id, reason, include_superseded=include_superseded, dry_run=dry_run
+        )
 
     def forget_user(self, *, user_id: UserId, reason: str = "on request", dry_run: bool = False) -> ErasureReport:
         """Erase all records of a user except those on hold, which the report lists; `dry_run` only lists them.
 
         If nothing of the user is stored, `found` is False in the report; the int 5 and the string "5" are two users.
         """
-        return self._writer.forget(user_key(user_id), reason, dry_run=dry_run)
+        user = user_key(user_id)
+        if not dry_run:
+            self._extractions.forget(user)
+        return self._writer.forget(user, reason, dry_run=dry_run)
 
     def forget_session(
         self, session_id: str, *, user_id: UserId, all_or_none: bool = False, reason: str = "on request"
@@ -224,54 +271,9 @@ class GovernedMemory:
         Raises:
             HoldError: a record is on hold, with `all_or_none`; nothing is erased.
         """
-        session = check_text(session_id, "session_id")
-        return self._writer.forget(user_key(user_id), reason, session, all_or_none=all_or_none)
-
-    def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
-        """Erase a shared record, and all users' scores of it.
-
-        Raises:
-            UnknownIdError: there is no such shared record.
-        """
-        return self._writer.delete(SHARED, id, reason)
-
-    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
-        """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
-
-        A record on hold is kept beyond its expiry, but no read returns it then.
-
-        Raises:
-            UnknownIdError: the user has no record of that id, or it has expired.
-        """
-        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
-
-    def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
-        """End a hold.
-
-        Raises:
-            UnknownIdError: the user has no record of that id.
-        """
-        self._writer.hold(user_key(user_id), id, "", reason)
-
-    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
-        """Take back a record that was archived, merged, summarised or superseded.
-
-        Maintenance doesn't hide it again for what it knows now: it and the record that replaced it both hold. A record
-        that is added later can still replace it.
-
-        Args:
-            id: the record's id.
-            user_id: its owner.
-            reason: for the audit log; must hold no content.
-
-        Returns:
-            The record as it is now. Its expiry is the old one.
-
-        Raises:
-            UnknownIdError: the user has no record of that id, or it was erased or has expired.
-            HoldError: the record is on hold.
-        """
-        return self._writer.restore(user_key(user_id), id, reason)
+        user, session = user_key(user_id), check_text(session_id, "session_id")
+        self._extractions.forget(user)
+        return self._writer.forget(user, reason, session, all_or_none=all_or_none)
 
     def get(self, id: str, *, user_id: UserId) -> MemoryRecord:
         """Return a record of the user, or a shared one; also if it is archived, or another one replaced it.
@@ -291,6 +293,9 @@ class GovernedMemory:
         *,
         user_id: UserId,
         session_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        tags: Iterable[str] | None = None,
         include_archived: bool = False,
         include_superseded: bool = False,
         include_messages: bool = False,
@@ -300,6 +305,9 @@ class GovernedMemory:
         Args:
             user_id: the owner.
             session_id: return only records of this conversation.
+            agent_id: return only records that were added with this agent's id.
+            run_id: return only records that were added with this run's id.
+            tags: return only records with any of these tags.
             include_archived: whether to return archived records, too.
             include_superseded: whether to return records that another one replaced, too.
             include_messages: whether to return the messages of `memory.messages`, too.
@@ -309,6 +317,8 @@ class GovernedMemory:
         """
         user, now = user_key(user_id), self.clock.now()
         session = None if session_id is None else check_text(session_id, "session_id")
+        scopes = check_scopes({"agent_id": agent_id, "run_id": run_id}).items()
+        any_of = None if tags is None else set(check_tags(tags))
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
         shown = [
@@ -317,39 +327,14 @@ class GovernedMemory:
             if not r.expired(now)
             and (include_superseded or not r.is_closed)
             and (include_messages or r.kind != "message")
+            and all(r.metadata.get(name) == value for name, value in scopes)
+            and (any_of is None or not any_of.isdisjoint(r.tags))
         ]
         return sorted(shown, key=lambda r: r.id)
 
-    def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready; expired and erased records aren't included.
-
-        `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
-        """
-        return export_user(self._runtime, user_key(user_id), user_id)
-
-    def explain(
-        self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
-    ) -> builtins.list[Explanation]:
-        """Return the memories about a topic, private ones included, each with its entries of the audit log.
-
-        Args:
-            about: the topic.
-            user_id: whose memory.
-            limit: the maximum number of records.
-            include_archived: whether to return archived records and those that another one replaced, too.
-
-        Raises:
-            QueryError: `about` is blank.
-        """
-        query = make_query(
-            about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000, include_superseded=include_archived,
-        )  # fmt: skip
-        archived = self._searcher.look_in_archive(query) if include_archived else None
-        return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
-
     def prompt(
         self,
+        /,
         query: str,
         *,
         user_id: UserId,
@@ -361,7 +346,8 @@ class GovernedMemory:
     ) -> Prompt:
         """Return a prompt within a token budget: standing wishes, recalled facts, a summary, the last turns, the query.
 
-        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`.
+        Instructions and pinned memories of the user stand in every prompt, within `PromptBudget.standing_tokens`. If
+        some don't fit, `Prompt.standing_left_out` names them, and a warning is logged once.
 
         Args:
             query: the query.
@@ -381,57 +367,48 @@ class GovernedMemory:
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)
         recall = self.search(query, user_id=user_id, max_tokens=max(1, int(shared.facts_share * room)), **search)
-        wishes = fit_wishes(recall.standing, min(shared.standing_tokens, room), tokens.count_many)
-        return compose_prompt(
-            recall, turns, wishes=wishes, summary=summary, system=system, query=query, budget=shared, tokens=tokens
-        )
+        heading, wishes = choose_wishes(recall.standing, system, query, shared, tokens)
+        prompt = compose_prompt(
+            recall, turns, heading=heading, wishes=wishes, summary=summary, system=system, query=query, budget=shared,
+            tokens=tokens,
+        )  # fmt: skip
+        self._note_left_out(len(prompt.standing_left_out))
+        return prompt
 
-    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
-        """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
-
-        A policy can also let it prune, summarise and archive records of low scores. `restore` takes back whatever is
-        closed or archived.
-
-        Reads never wait for it, and never return expired records, with or without it.
-
-        Args:
-            user_id: whose records; None for everybody's.
-            dry_run: only report what would be done, without running deferred reflections first.
-
-        Raises:
-            ModelError: a component that compares or summarises failed; everything else is done, for every user.
-        """
-        if not dry_run:
-            self._reflector.run_deferred()
-        return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
-
-    def maintain_every(self, seconds: float) -> Background:
-        """Run `maintain` in a thread, until `stop` is called or the memory is closed.
-
-        Raises:
-            ConfigurationError: `seconds` isn't positive.
-        """
-        if not seconds > 0:
-            raise ConfigurationError(f"seconds must be positive, got {seconds!r}")
-        background = Background(self.maintain, seconds)
-        self._background.append(background)
-        return background
-
-    def stats(self) -> MemoryStats:
-        """Return the size of the memory."""
-        return self._runtime.store.counts()
+    aadd = as_async(add)
+    aupdate, asupersede = as_async(update), as_async(supersede)
+    adelete = as_async(delete)
+    aforget_user, aforget_session = as_async(forget_user), as_async(forget_session)
+    areflect = as_async(reflect)
+    asearch, aprompt = as_async(search, is_read=True), as_async(prompt, is_read=True)
+    aget, alist = as_async(get, is_read=True), as_async(list, is_read=True)
 
     def close(self) -> None:
-        """Stop background work, and close the store."""
+        """Stop background work, wait for async calls that were made, and close the store."""
         for each in self._background:
             each.stop()
-        self.run_async.close()
+        self.run_async.close()  # before the store: its queue may hold writes whose callers were cancelled
+        self._extractions.close()
         try:
             self._reflector.run_deferred()
         finally:
             self.closed = True
             self._sentences.clear()
             self._runtime.store.close()
+
+    async def aclose(self) -> None:
+        """Close it, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.aclose()
 
     def __enter__(self) -> Self:
         """Return itself."""

@@ -259,6 +259,9 @@ class Policy(_PolicySection):
     forgotten."""
     chat_ttl: Duration | None = timedelta(days=7)
     """Maximum lifetime of messages and of what assistants say, whatever their class; None for that of the class."""
+    secrets: Literal["private", "refuse", "keep"] = "private"
+    """What becomes of texts that hold a key, a password or a card number: they are stored as `private`, with their
+    lifetime unchanged, refused, or stored like others."""
     relevance: Relevance = Relevance()
     ranking: Ranking = Ranking()
     reflection: Reflection = Reflection()
@@ -328,7 +331,7 @@ class Policy(_PolicySection):
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as cause:
             raise PolicyError(f"the policy {file} can't be read: {cause}") from cause
         if data is not None and not isinstance(data, dict):
-            raise PolicyError(f"the policy {file} must hold keys and values, got a {type(data).__name__}")
+            raise PolicyError(f"the policy {file} must hold keys and values, got: {type(data).__name__}")
         return cls._validate(data or {}, f"invalid policy {file}")
 
     @classmethod

@@ -113,8 +113,12 @@ class StoredRecord:
     """The embedding of its text, shape (d,)."""
     tokens: int
     """The number of tokens of its text, by the memory's tokenizer."""
+    model: str = ""
+    """The embedder that made the vector: its name and dimension. Vectors of different models are never compared."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
+    altered: tuple[str, ...] = ()
+    """Fields that the store keeps a second time, to find the record by, and whose second value differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +150,22 @@ def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
     """Return from when on and until when a record holds; None for no end."""
     begin = record.valid_from or record.created_at
     return begin, record.valid_to or (begin if record.superseded_by is not None else None)
+
+
+def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a record was closed by one that contains it: as a copy, an earlier version or a part of a summary.
+
+    If not, a judge or a caller found that the other statement replaces it.
+    """
+    return record.superseded_by == by.id and record.id in by.derived_from
+
+
+def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether deleting a record deletes one that it closed: a part, or what a caller wrote it in place of.
+
+    What a judge closed has the reason in `flagged`.
+    """
+    return is_part(record, by) or (record.superseded_by == by.id and not record.flagged)
 
 
 def kind_of(source: RecordSource) -> RecordKind:

@@ -2,25 +2,39 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from meve.conversation import Turn
-from meve.errors import ConfigurationError, DuplicateIdError, ModelError, ValidationError, wrap_errors
-from meve.memory._classify.fact_extraction import extract_statements
+from meve.errors import (
+    ConfigurationError,
+    DuplicateIdError,
+    MeveError,
+    ModelError,
+    PolicyError,
+    ValidationError,
+    wrap_errors,
+)
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
+from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
+from meve.memory._write.fact_writer import RefusedError, check_class, check_decision
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, check_choice, check_text
+from meve.memory.records import MemoryRecord, UserId, check_choice, check_scopes, check_text, user_key
+from meve.memory.stores._record_store import RecordTransaction
 
+logger = logging.getLogger("meve")
+_SPEAKERS = ("user", "assistant")
+"""Roles whose turns an extractor may see before a turn; what tools returned must not become a user's word."""
+_CLASSES: Mapping[str, PolicyClass] = {"user": "factual"}
+_BEFORE = 10
+"""Turns before a turn that an extractor sees."""
 _TYPED_LENGTH = 300
 """Longer turns, and those of several lines, may hold pasted text: a wish in them is no instruction."""
-
-FactExtractor: TypeAlias = Callable[[str], Sequence[str]]
-"""Returns the facts in a text that are worth remembering, each as a statement that needs no context."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +47,31 @@ class TurnRules:
 
     sources: Mapping[str, RecordSource] = field(default_factory=lambda: {"user": "chat_user"})
     """For each role, the source of its records."""
-    classes: Mapping[str, PolicyClass] = field(default_factory=lambda: {"user": "factual"})
-    """For each role, the policy class of its records; the memory's classifier chooses for other roles. Of `factual`, a
-    user's standing wish in a short turn becomes an `instruction`."""
-    facts: FactExtractor | None = None
-    """Extracts the facts of a turn; None for its statements in English, found by rules."""
+    classes: Mapping[str, PolicyClass] = field(default_factory=lambda: _CLASSES)
+    """For each role, the policy class of its records; the memory's classifier chooses for other roles. With a
+    classifier of your own, that one chooses for users, too, unless you name other classes. Of `factual`, a user's
+    standing wish in a short turn becomes an `instruction`."""
+    extractor: FactExtractor = field(default_factory=RuleExtractor)
+    """Decides what a turn adds to the memory; by default by rules, for English."""
+    background: FactExtractor | None = None
+    """Adds and corrects later, in a thread of the memory, such as `LlmExtractor`. What `extractor` wrote stays, if this
+    one fails. Only `RuleExtractor` reads turns that are private or hold a secret."""
     max_facts: int = 32
     """Maximum number of facts stored for a turn; the first ones are taken."""
+    agent_id: str | None = None
+    """The agent that the records belong to, as for `GovernedMemory.add`."""
+    run_id: str | None = None
+    """The run that the records belong to."""
+
+    @property
+    def scopes(self) -> dict[str, str]:
+        """The agent and the run, where they are given."""
+        return check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
+
+    @property
+    def reads_context(self) -> bool:
+        """Whether an extractor reads what came before a turn, as all but `RuleExtractor` do."""
+        return self.background is not None or not isinstance(self.extractor, RuleExtractor)
 
     def __post_init__(self) -> None:
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
@@ -51,6 +83,10 @@ class TurnRules:
             check_choice(source, "a source", RecordSource)
         for policy_class in self.classes.values():
             check_choice(policy_class, "a class", PolicyClass)
+        for name, extractor in (("extractor", self.extractor), ("background", self.background or self.extractor)):
+            if not isinstance(extractor, FactExtractor):
+                raise ConfigurationError(f"{name} must have the method extract(context), got {extractor!r:.80}")
+        check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
         if self.max_facts < 1:
             raise ConfigurationError(
                 f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
@@ -64,8 +100,12 @@ class RecordedTurns:
     added: tuple[MemoryRecord, ...] = ()
     known: tuple[str, ...] = ()
     """Ids of facts that were stored before, even if they were erased since."""
+    confirmed: tuple[str, ...] = ()
+    """Ids of memories that a turn said again, instead of adding them twice."""
     skipped: Mapping[str, str] = field(default_factory=dict)
     """By turn id, why a turn is not stored, or only in part."""
+    pending: "tuple[Future[RecordedTurns], ...]" = field(default=(), compare=False)
+    """What `TurnRules.background` will have done with each turn; `memory.close()` waits for it."""
     reflected: ReflectionResult | None = None
     """None if nothing was recalled or nothing answered."""
 
@@ -77,9 +117,10 @@ def add_turns(
     user_id: UserId,
     session_id: str | None = None,
     rules: TurnRules | None = None,
+    before: Sequence[Turn] = (),
     reason: str = "said in a conversation",
 ) -> RecordedTurns:
-    """Store the facts of new turns. Turns that were stored before are skipped, even if they were erased since.
+    """Store the facts of new turns, each once. Turns that were stored before are skipped, even if erased since.
 
     Args:
         memory: the memory.
@@ -87,6 +128,7 @@ def add_turns(
         user_id: owner of the records.
         session_id: session of the turns.
         rules: which turns are stored, and as what.
+        before: the conversation before these turns, oldest first, which an extractor sees; nothing of it is stored.
         reason: for the audit log.
 
     Raises:
@@ -97,25 +139,38 @@ def add_turns(
     rules = rules or TurnRules()
     added: list[MemoryRecord] = []
     known: list[str] = []
+    confirmed: list[str] = []
     skipped: dict[str, str] = {}
-    for turn in turns:
-        facts, why = _extract_facts(turn, rules, memory.policy.limits.text)
-        if why:
-            skipped[turn.id] = why
+    pending: list[Future[RecordedTurns]] = []
+    for place, turn in enumerate(turns):
+        shown = [each for each in (*before, *turns[:place]) if each.speaker in _SPEAKERS][-_BEFORE:]
+        facts, why = _extract_facts(memory, turn, shown, rules, user_id)
+        refused = [why] if why else []
         for n, fact in enumerate(facts):
             record_id = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", n)
             if memory.audit.events(user_id=user_id, record_id=record_id):
                 known.append(record_id)
                 continue
             try:
-                record = memory.add(
-                    fact, user_id=user_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules), id=record_id, session_id=session_id, reason=reason,
+                record = memory._facts.write(
+                    fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
+                    policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
+                    scopes=rules.scopes, add=memory.add,
                 )  # fmt: skip
-                added.append(record)
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
-    return RecordedTurns(added=tuple(added), known=tuple(known), skipped=skipped)
+            except (PolicyError, RefusedError) as error:
+                refused.append(_log_refusal(error))
+            else:
+                confirmed.append(record) if isinstance(record, str) else added.append(record)
+        if refused:
+            skipped[turn.id] = "; ".join(refused)
+        if rules.background is not None and turn.speaker in rules.sources and turn.text.strip():
+            later = _defer(memory, turn, shown, rules, user_id, session_id, reason)
+            pending += [] if later is None else [later]
+    return RecordedTurns(
+        added=tuple(added), known=tuple(known), confirmed=tuple(confirmed), skipped=skipped, pending=tuple(pending)
+    )
 
 
 def record_turns(
@@ -127,6 +182,7 @@ def record_turns(
     recall: Recall | None = None,
     answer: str = "",
     rules: TurnRules | None = None,
+    before: Sequence[Turn] = (),
 ) -> RecordedTurns:
     """Adjust the scores of recalled memories after an answer, and store the facts of new turns.
 
@@ -138,6 +194,7 @@ def record_turns(
         recall: what `search` returned for the question; None for nothing.
         answer: the answer; blank for none.
         rules: which turns are stored, and as what.
+        before: the conversation before these turns, oldest first, which an extractor sees; nothing of it is stored.
 
     Raises:
         ValidationError: an invalid turn, or a recall of another user.
@@ -150,7 +207,7 @@ def record_turns(
     reflected = None
     if recall is not None and recall.records and answer.strip():
         reflected = memory.reflect(recall, answer=answer)
-    result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules)
+    result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules, before=before)
     return replace(result, reflected=reflected)
 
 
@@ -160,28 +217,124 @@ def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
     return f"turn-{hashlib.sha256(key).hexdigest()[:32]}-{n}"
 
 
-def _choose_class(turn: Turn, fact: str, rules: TurnRules) -> PolicyClass | None:
+def _defer(
+    memory: GovernedMemory,
+    turn: Turn,
+    before: Sequence[Turn],
+    rules: TurnRules,
+    user_id: UserId,
+    session_id: str | None,
+    reason: str,
+) -> "Future[RecordedTurns] | None":
+    """Let the background extractor of the rules read a turn later, once; None if it has or will."""
+    facts, queue, user = memory._facts, memory._extractions, user_key(user_id)
+    name = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", 0) + "-model"
+    if memory.audit.events(user_id=user_id, record_id=name):
+        return None
+    source = rules.sources[turn.speaker]
+    not_erased, forgotten = facts.refuse_after_erasure(user), queue.count_forgotten(user)
+
+    def check(transaction: RecordTransaction) -> None:
+        not_erased(transaction)
+        if queue.count_forgotten(user) != forgotten:
+            raise RefusedError("the user or a session was forgotten since the turn")
+
+    def run() -> RecordedTurns:
+        done: dict[bool, list[MemoryRecord | str]] = {True: [], False: []}
+        skipped: list[str] = []
+        try:
+            if _is_private(memory, turn, rules):
+                raise RefusedError("the turn is private")
+            with_model = replace(rules, extractor=rules.background or rules.extractor, background=None)
+            decisions, why = _extract_facts(memory, turn, before, with_model, user_id)
+            skipped += [why] if why else []
+            for n, fact in enumerate(decisions):
+                try:
+                    written = facts.write(
+                        fact, user_id, record_id=f"{name}-{n}", source=source,
+                        policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
+                        scopes=rules.scopes, check=check,
+                    )  # fmt: skip
+                    done[isinstance(written, str)].append(written)
+                except (RefusedError, PolicyError, DuplicateIdError) as error:
+                    skipped.append(_log_refusal(error))
+            facts.note(user, name, "a model read the turn", check)
+        except MeveError as error:
+            logger.warning("reading a turn in the background failed, and the rules' facts stay: %s", error)
+            skipped.append(str(error))
+        return RecordedTurns(
+            added=tuple(r for r in done[False] if not isinstance(r, str)),
+            confirmed=tuple(r for r in done[True] if isinstance(r, str)),
+            skipped={turn.id: "; ".join(skipped)} if skipped else {},
+        )
+
+    return queue.submit(f"{user} {name}", run)
+
+
+def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory) -> PolicyClass | None:
     """Return the class of a fact; None lets the classifier choose."""
-    chosen = rules.classes.get(turn.speaker)
+    is_default = rules.classes == _CLASSES and memory._runtime.gate.classifier is not None
+    chosen, source = None if is_default else rules.classes.get(turn.speaker), rules.sources[turn.speaker]
+    if fact.policy_class is not None:
+        check_class(fact.policy_class, chosen or memory._runtime.classifier.classify(fact.text, source))
+        return fact.policy_class
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
-    if chosen != "factual" or is_pasted or rules.sources[turn.speaker] != "chat_user":
+    if chosen != "factual" or is_pasted or source != "chat_user":
         return chosen
-    return "instruction" if is_standing_wish(fact) else chosen
+    is_typed = " ".join(fact.text.split()) in " ".join(turn.text.split())  # a model can't word a wish for the user
+    return "instruction" if is_typed and is_standing_wish(fact.text) else chosen
 
 
-def _extract_facts(turn: Turn, rules: TurnRules, max_length: int) -> tuple[Sequence[str], str]:
+def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:
+    """Return whether no extractor but the one by rules may read a turn."""
+    source = rules.sources.get(turn.speaker, "chat_assistant")
+    return memory._facts.is_private(turn.text, source, rules.classes.get(turn.speaker, "factual"))
+
+
+def _log_refusal(error: MeveError) -> str:
+    """Log why a decision on a turn is refused, and return it."""
+    logger.warning("a fact of a turn is refused: %s", error)
+    return str(error)
+
+
+def _extract_facts(
+    memory: GovernedMemory, turn: Turn, before: Sequence[Turn], rules: TurnRules, user_id: UserId
+) -> tuple[Sequence[FactDecision], str]:
     """Return the facts to store, and why some facts are left out; empty if none are."""
     check_text(turn.id, "a turn's id")
     if turn.speaker not in rules.sources:
         return [], f"turns of role {turn.speaker!r} aren't remembered"
     text = turn.text.replace("\x00", "").encode(errors="ignore").decode()
-    if rules.facts is None:
-        all_facts = extract_statements(text)
-    else:
-        with wrap_errors(ModelError, "extracting facts with the function in TurnRules(facts=…)"):
-            all_facts = [fact for fact in rules.facts(text) if fact.strip()] if text.strip() else []
-    if not all_facts:
+    if not text.strip():
         return [], "it states nothing"
-    facts = [fact for fact in all_facts if len(fact) <= max_length][: rules.max_facts]
-    are_all = len(facts) == len(all_facts)
-    return facts, "" if are_all else f"{len(facts)} of {len(all_facts)} facts: too many, or too long"
+    turn, extractor = replace(turn, text=text), rules.extractor
+    near: tuple[MemoryRecord, ...] = ()
+    if not isinstance(extractor, RuleExtractor) and _is_private(memory, turn, rules):
+        extractor = RuleExtractor()
+    by_rules = isinstance(extractor, RuleExtractor)
+    if not by_rules:
+        near = memory._facts.find_near(text, user_id)
+        before = [each for each in before if not _is_private(memory, each, rules)]
+    context = TurnContext(turn=turn, before=tuple(before), near=near, now=memory.clock.now())
+    with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
+        decisions = list(extractor.extract(context))
+    checked, refused = (decisions, "") if by_rules else _check_all(decisions, context, rules.sources[turn.speaker])
+    every = [each for each in checked if each.action != "nothing"]
+    if not every:
+        return [], refused or next((each.reason for each in checked), "it states nothing")
+    facts = [each for each in every if len(each.text) <= memory.policy.limits.text][: rules.max_facts]
+    too_many = "" if len(facts) == len(every) else f"{len(facts)} of {len(every)} facts: too many, or too long"
+    return facts, "; ".join(filter(None, (refused, too_many)))
+
+
+def _check_all(
+    decisions: Sequence[object], context: TurnContext, source: RecordSource
+) -> tuple[list[FactDecision], str]:
+    """Return the decisions that may be carried out, and why others may not."""
+    checked, refused = [], []
+    for each in decisions:
+        try:
+            checked.append(check_decision(each, context, source))
+        except RefusedError as error:
+            refused.append(_log_refusal(error))
+    return checked, "; ".join(refused)

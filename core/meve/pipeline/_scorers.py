@@ -9,6 +9,9 @@ from meve.errors import ModelError, wrap_errors
 from meve.ports import Calibration, Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
+UNREAD = "unread_windows"
+"""The name in the trace for the windows of a very long passage that its verifier left unread."""
+
 
 class VerifierScorer:
     """The probabilities of a verifier.
@@ -58,6 +61,12 @@ class VerifierScorer:
     def calibration(self) -> Calibration:
         """The calibration of the evidence model in use, else that of the verifier."""
         return self.verifier.calibration if self.combiner is None else self.combiner.calibration
+
+    @property
+    def most_windows(self) -> int | None:
+        """The most windows of a passage that the verifier reads; None if it has no such limit."""
+        most: int | None = getattr(self.verifier, "most_readings", None)
+        return most
 
     @property
     def scores_sentences(self) -> bool:
@@ -115,7 +124,14 @@ class VerifierScorer:
                 f"scores of verifier {self.verifier.name!r} must be between 0 and 1, got {scores.min():.3g} to "
                 f"{scores.max():.3g}: give the verifier a calibration"
             )
-        return scores, inputs
+        unread = self._count_unread(query, candidates)
+        return scores, inputs if unread is None else {**inputs, UNREAD: unread}
+
+    def _count_unread(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray | None:
+        """Return how many windows of each passage the verifier left unread, NaN for none; None if it read all."""
+        count = getattr(self.verifier, "count_unread", None)
+        unread = count(query.text, [c.passage.content for c in candidates]) if count else []
+        return np.array([n or np.nan for n in unread], dtype=np.float32) if any(unread) else None
 
     def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
         """Return cosines and keyword shares; nothing unless all candidates have vectors, as sentences don't."""

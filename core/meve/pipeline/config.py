@@ -31,6 +31,10 @@ Packing = Literal["passages", "sentences"]
 Duplicates = Literal["repeated", "similar"]
 """The duplicates among similar passages: only those that repeat the other's text, or all, as in the paper."""
 
+WhenInsufficient = Literal["return", "verified_only", "abstain", "raise"]
+"""What to do with a context that isn't sufficient: return it, without unverified passages or with them, return an empty
+one, or raise an error."""
+
 
 class Settings(TypedDict, total=False):
     """The settings that every door takes as keyword arguments, each as in `RetrieverConfig`."""
@@ -50,11 +54,13 @@ class Settings(TypedDict, total=False):
     fallback_floor: float
     redundancy: float
     duplicates: Duplicates
+    diversify: float
     fill: bool
     max_tokens: int
     packing: Packing
     sentence_threshold: float | None
     sufficiency_threshold: float | None
+    when_insufficient: WhenInsufficient
     mode: Mode
     separator: str
     citations: bool
@@ -109,9 +115,9 @@ class RetrieverConfig:
     follow_k: int = 10
     """Phase 2: the most candidates per source and extended query of a further hop."""
     min_verified: int = 3
-    """Phase 3: the fallback runs with fewer verified candidates than this (N_min)."""
+    """Phase 3: the fallback runs with fewer verified candidates than this (N_min); copies of one count once."""
     fallback_k: int = 5
-    """Phase 3: the most candidates that the fallback adds."""
+    """Phase 3: the most candidates that the fallback adds, none of them a copy."""
     fallback_floor: float = 0.1
     """Phase 3: the least probability of a fallback candidate, in [0, 1]; 0 admits all."""
     redundancy: float = 0.85
@@ -119,12 +125,16 @@ class RetrieverConfig:
     duplicates: Duplicates = "repeated"
     """Phase 4: drop a similar candidate if it only repeats the text of the better one (`repeated`), or in any case
     (`similar`). A passage repeats another if all of its content words stand in it in the same order."""
+    diversify: float = 0.0
+    """Phase 4: order verified passages, then others, so that each is also unlike those before it, with this weight in
+    [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0
+    orders by score."""
     fill: bool = True
     """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
     its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
-    return. An empty context stays empty. Only in mode `full` with whole passages."""
+    return. Only in mode `full` with whole passages."""
     max_tokens: int = 512
-    """Phase 5: the most tokens of the context's text (T_max)."""
+    """Phase 5: the most tokens of the context's text (T_max). From 32 on, passages that exceed it are shortened."""
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float | None = None
@@ -133,6 +143,11 @@ class RetrieverConfig:
     reads their passage, and 0.5 where it reads each by itself."""
     sufficiency_threshold: float | None = None
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
+    when_insufficient: WhenInsufficient = "return"
+    """What to do if the context isn't sufficient: `return` it with its unverified passages, each marked as such;
+    `verified_only` leaves out all unverified passages, of a sufficient context too; `abstain` returns an empty context;
+    `raise` raises `InsufficientContextError`. In modes without verification no context is sufficient and no passage
+    verified."""
     mode: Mode = "full"
     separator: str = "\n\n"
     """Phase 5: the text between passages; its tokens count."""
@@ -184,9 +199,11 @@ class RetrieverConfig:
             fallback_floor=0.0,
             redundancy=0.85,
             duplicates="similar",
+            diversify=0.0,
             fill=False,
             max_tokens=512,
             packing="passages",
+            when_insufficient="return",
             mode="full",
             separator="\n\n",
             citations=False,
@@ -314,7 +331,14 @@ _INTEGERS = {
     "max_tokens": 1,
 }
 """The least value of each integer setting."""
-_PROBABILITIES = ("threshold", "sentence_threshold", "fallback_floor", "redundancy", "sufficiency_threshold")
+_PROBABILITIES = (
+    "threshold",
+    "sentence_threshold",
+    "fallback_floor",
+    "redundancy",
+    "diversify",
+    "sufficiency_threshold",
+)
 _OPTIONAL = ("sentence_threshold", "sufficiency_threshold")
 """The probabilities that may be None."""
 _CHOICES = {
@@ -322,6 +346,7 @@ _CHOICES = {
     "sources": get_args(Sources),
     "packing": get_args(Packing),
     "duplicates": get_args(Duplicates),
+    "when_insufficient": get_args(WhenInsufficient),
     "lexical": (*get_args(LexicalKind), None),
 }
 

@@ -6,9 +6,10 @@ from typing import Any, TypeAlias, Unpack
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
+from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_sentences
-from meve.components._shipped_models import FittedModels, find_fitted_models
+from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
@@ -63,7 +64,8 @@ class Engine:
     """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
     ship."""
     estimator: Estimator | None = None
-    """Estimates whether a context suffices; by default the one fitted to the verifier and the evidence that ship."""
+    """Estimates whether a context suffices; by default the one fitted to the verifier and the evidence that ship, which
+    holds under another calibration too."""
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
@@ -99,7 +101,7 @@ class Engine:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             PassageError: an item that is no `Passage`, or one without text.
             ConfigurationError: an unknown option, or a value out of range.
             ModelError: a model failed.
@@ -155,7 +157,7 @@ class Engine:
             observer: called when a phase begins and ends.
 
         Raises:
-            QueryError: a query longer than a model's window.
+            QueryError: a query of more than 4,096 tokens.
             ModelError: a model failed.
         """
         needs_prior = settings.exact is not True or settings.deadline is not None
@@ -166,9 +168,10 @@ class Engine:
             fallback=sources[0] if fallback is None else fallback,
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
-            estimator=self.estimator or (fitted.estimator if self.evidence is None else None),
+            estimator=self.estimator or self._find_estimator(),
             prior=(self.prior or fitted.prior) if needs_prior else None,
             repeats=RepeatedText(),
+            find_missing=find_missing,
             split=split_sentences,
             verifier_name=self.verifier.name,
             calibration=summarize_calibration(scorer.calibration.to_dict()),
@@ -180,6 +183,9 @@ class Engine:
         log_context(context)
         warn_of_language(context, context.trace.verifier, self.warned)
         return context
+
+    def _find_estimator(self) -> Estimator | None:
+        return find_estimator(self.verifier.name, self.verifier.calibration, self.embedder.name, self.evidence)
 
     def _find_fitted(self) -> FittedModels:
         return find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)

@@ -1,34 +1,32 @@
 """Run the five phases over given sources and components; knows no corpus and no memory."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from meve.clock import Clock, SystemClock
-from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.errors import InsufficientContextError, ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline._packing import Packer
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
-from meve.pipeline.phases.budget import Composed, budget, fills_budget
+from meve.pipeline.phases.budget import Composed, fills_budget, fits_alone
 from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
-from meve.pipeline.phases.condense import SplitSentences, condense
+from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
-from meve.pipeline.phases.fill import fill
-from meve.pipeline.phases.follow import extend_query, follow
-from meve.pipeline.phases.prioritize import Relate, prioritize
+from meve.pipeline.phases.follow import follow
+from meve.pipeline.phases.prioritize import Relate, diversify, drop_copies, prioritize
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
-from meve.types import Candidate, ContextPassage, Dropped, Passage, Query, Selection
+from meve.types import Candidate, ContextPassage, Dropped, Entity, Passage, Query, Selection
 
-RATED_SENTENCE, READ_SENTENCE = 0.3, 0.5
-"""The default least probability of a sentence: rated while its passage is read, or read by itself."""
 REJECTED = "rejected"
 """The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
 
@@ -59,6 +57,8 @@ class Pipeline:
     """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
+    find_missing: Callable[[str, Sequence[str]], Sequence[Entity]] | None = None
+    """Finds what a question names and none of the texts holds, for the trace."""
     split: SplitSentences | None = None
     """Splits a text into sentences; needed for `packing="sentences"`."""
     verifier_name: str = ""
@@ -74,7 +74,8 @@ class Pipeline:
         """Run the phases of the configured mode and return the context.
 
         Raises:
-            QueryError: a blank query, or one longer than a model's window.
+            QueryError: a blank query, or one of more than 4,096 tokens.
+            InsufficientContextError: the context isn't sufficient, and `when_insufficient` is `raise`.
             ModelError: a model failed.
         """
         check_query(query.text)
@@ -85,13 +86,32 @@ class Pipeline:
         self._verify(run)
         self._follow(run)
         self._fall_back(run)
+        packer = self._make_packer()
+        packer.shorten(run)
         self._prioritize(run)
-        self._condense(run)
-        composed = self._budget(run)
+        packer.condense(run)
+        composed = packer.budget(run)
         sufficient, account = self._sufficiency(run, _passages(run))
-        if not sufficient and self._fills(run):
-            composed = self._fill(run)
-        return self._context(run, composed, sufficient, account)
+        if not sufficient:
+            composed = packer.settle(run, composed)
+        context = self._context(run, composed, sufficient, account)
+        if not sufficient and config.when_insufficient == "raise":
+            verified = sum(p.verified for p in context.passages)
+            raise InsufficientContextError(
+                f"the context isn't sufficient: {verified} of {len(context.passages)} passages verified; read the "
+                "error's `context`, or set when_insufficient to 'return', 'verified_only' or 'abstain'",
+                context,
+            )
+        return context
+
+    def _make_packer(self) -> Packer:
+        return Packer(
+            scorer=self.scorer,
+            tokens=self.tokens,
+            split=self.split,
+            repeats=self.repeats,
+            verifier_name=self.verifier_name,
+        )
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
@@ -119,6 +139,8 @@ class Pipeline:
         settings = {"threshold": config.threshold, "verifier": self.verifier_name, "calibration": self.calibration}
         if evidence := getattr(self.scorer, "evidence", ""):
             settings |= {"evidence": evidence}
+        if most := getattr(self.scorer, "most_windows", None):
+            settings["most_windows"] = most
         if config.exact is False:
             settings["exact"] = False
         if run.deadline:
@@ -142,6 +164,7 @@ class Pipeline:
                     relate=self._relate(config),
                     prior=self.prior,
                     is_full=partial(self._is_full, config),
+                    fits=partial(fits_alone, counter=self.tokens, max_tokens=config.max_tokens),
                     deadline=run.deadline,
                 )
         dropped = phase.selection.dropped
@@ -222,10 +245,11 @@ class Pipeline:
             "fallback_floor": config.fallback_floor,
             "source": REJECTED if reconsiders else self.fallback.name,
         }
+        distinct = partial(self._distinct, config) if self._drops_copies(run) else None
         with run.phase("fallback", settings) as phase:
             if reconsiders:
                 phase.selection = reconsider(
-                    run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor
+                    run.candidates, run.judged, k=config.fallback_k, floor=config.fallback_floor, distinct=distinct
                 )
             else:
                 phase.selection = fallback(
@@ -237,6 +261,7 @@ class Pipeline:
                     k=config.fallback_k,
                     floor=config.fallback_floor,
                     threshold=config.threshold if has_verdicts else None,
+                    distinct=distinct,
                     deadline=run.deadline if has_verdicts else None,
                 )
 
@@ -246,8 +271,11 @@ class Pipeline:
             return f"mode {run.config.mode}"
         if self.fallback is None:
             return "no fallback source"
-        if len(run.candidates) >= run.config.min_verified:
-            return f"{len(run.candidates)} accepted, {run.config.min_verified} wanted"
+        accepted = len(run.candidates)
+        if accepted >= run.config.min_verified and self._drops_copies(run):
+            accepted = len(self._distinct(run.config, run.candidates, ()))  # copies don't count
+        if accepted >= run.config.min_verified:
+            return f"{accepted} accepted, {run.config.min_verified} wanted"
         return "" if run.config.fallback_k else "fallback_k is 0"
 
     def _prioritize(self, run: Run) -> None:
@@ -255,67 +283,39 @@ class Pipeline:
             run.skip("prioritize")
             return
         config = run.config
-        with run.phase("prioritize", {"redundancy": config.redundancy, "duplicates": config.duplicates}) as phase:
+        settings: dict[str, Any] = {"redundancy": config.redundancy, "duplicates": config.duplicates}
+        if config.diversify:
+            settings["diversify"] = config.diversify
+        with run.phase("prioritize", settings) as phase:
             candidates = with_vectors(run.candidates, self.embedder)
             vectors = stack_vectors(candidates)
-            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config))
+            shortened = {c.id for c in candidates if c.sentences is not None}
+            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config, shortened))
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
+            if config.diversify:
+                kept = phase.selection.kept
+                ordered = diversify(kept, stack_vectors(kept), config.diversify)
+                phase.selection = replace(phase.selection, kept=ordered)
 
-    def _relate(self, config: RetrieverConfig) -> Relate | None:
-        return self.relate or (self.repeats if config.duplicates == "repeated" else None)
+    def _drops_copies(self, run: Run) -> bool:
+        """Return whether copies neither count nor take places in phase 3; in the paper, phase 4 alone drops them."""
+        return (
+            run.includes("prioritize") and run.config.duplicates == "repeated" and self._relate(run.config) is not None
+        )
 
-    def _condense(self, run: Run) -> None:
-        config = run.config
-        if not run.includes("condense") or config.packing != "sentences":
-            return
-        if self.split is None:
-            raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
-        queries = [(run.query, "")]
-        for piece in run.evidence:
-            text = extend_query(run.query.text, [piece.passage.content], config.evidence_words)
-            queries.append((replace(run.query, text=text), piece.id))
-        is_rated = getattr(self.scorer, "scores_sentences", False)
-        to_read = len(queries) * len(run.candidates)  # the sentences of a passage take about its time
-        if not is_rated and not run.has_time_for(to_read):
-            run.skip("condense", DEADLINE)
-            return
-        threshold = config.sentence_threshold
-        if threshold is None:
-            threshold = RATED_SENTENCE if is_rated else READ_SENTENCE
-        with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
-            phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
+    def _distinct(
+        self, config: RetrieverConfig, candidates: Sequence[Candidate], known: Sequence[Candidate]
+    ) -> list[Candidate]:
+        """Return the candidates that copy neither a known one nor one before them."""
+        fresh = with_vectors(candidates, self.embedder)
+        return drop_copies(fresh, with_vectors(known, self.embedder), config.redundancy, self._relate(config))
 
-    def _budget(self, run: Run) -> Composed:
-        config = run.config
-        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
-        with run.phase("budget", settings) as phase:
-            composed = self._pack(run.candidates, config)
-            phase.selection = composed.selection
-        return composed
-
-    def _pack(self, candidates: Sequence[Candidate], config: RetrieverConfig) -> Composed:
-        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
-            return budget(
-                candidates,
-                self.tokens,
-                max_tokens=config.max_tokens,
-                limit=config.limit,
-                separator=config.separator,
-                citations=config.citations,
-            )
-
-    def _fills(self, run: Run) -> bool:
-        """Return whether an insufficient context is filled; an empty one stays empty."""
-        config = run.config
-        return bool(run.candidates) and config.fill and config.mode == "full" and config.packing == "passages"
-
-    def _fill(self, run: Run) -> Composed:
-        """Pack the remaining candidates of phase 1 after those of the context."""
-        with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            chosen = fill(run.candidates, run.retrieved, run.judged, duplicates=run.duplicates, repeats=self.repeats)
-            composed = self._pack(chosen, run.config)
-            phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
-        return composed
+    def _relate(self, config: RetrieverConfig, shortened: Set[str] = frozenset()) -> Relate | None:
+        """Return the rule of phase 4. A shortened passage stands only for what is left of it."""
+        repeats = self.repeats
+        if self.relate or config.duplicates == "repeated" or not shortened or repeats is None:
+            return self.relate or (repeats if config.duplicates == "repeated" else None)
+        return lambda one, other: repeats(one, other) if {one.id, other.id} & shortened else "same"
 
     def _context(self, run: Run, composed: Composed, sufficient: bool, account: Mapping[str, Any]) -> Context:
         trace = run.trace.finish(
@@ -342,11 +342,15 @@ class Pipeline:
         has_verified = any(p.verified for p in passages)
         if self.estimator is None or not run.includes("verify"):
             return has_verified, {}
+        find = self.find_missing or (lambda *_: ())
+        missing = find(run.query.text, [p.passage.content for p in passages])
         threshold = run.config.sufficiency_threshold
         threshold = self.estimator.threshold if threshold is None else threshold
         with wrap_errors(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
             estimate = float(self.estimator.estimate(run.query.text, passages))
         account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
+        if missing:
+            account["missing"] = [{"kind": e.kind, "start": e.start, "end": e.start + len(e.text)} for e in missing]
         return has_verified and estimate >= threshold, account
 
     def _without_shown(self, candidates: list[Candidate]) -> Selection:

@@ -12,7 +12,8 @@ class PhaseTrace:
     """The record of one phase."""
 
     name: str
-    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `prioritize`, `condense`, `budget`, `fill`."""
+    """`retrieve`, `verify`, `follow` (one per further hop), `fallback`, `shorten`, `prioritize`, `condense`, `budget`,
+    `fill`, `abstain`."""
     ms: float
     received: int
     """The number of candidates before the phase."""
@@ -46,7 +47,7 @@ class CandidateTrace:
     rank: int | None
     """The position in the context, from 1; None if dropped."""
     sentences: tuple[int, ...] | None = None
-    """The indices of its sentences in the context, from 0; None for all."""
+    """The indices of its sentences in the context, from 0; of a shortened passage, of its pieces. None for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,9 @@ class Trace:
     """The milliseconds of embedding the query."""
     phases: tuple[PhaseTrace, ...]
     sufficiency: Mapping[str, Any]
-    """The estimator's name, its estimate and the threshold; empty without an estimator."""
+    """The estimator's name, its estimate and the threshold; empty without an estimator. `missing` lists the numbers,
+    dates and names of the query that no passage of the context holds, by kind, start and end in the query, in
+    characters; they don't change the estimate."""
     candidates: tuple[CandidateTrace, ...]
     """The kept ones in the order of the context, then the dropped ones by phase."""
 

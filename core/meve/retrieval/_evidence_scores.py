@@ -1,7 +1,9 @@
 """Score labelled texts by the evidence that a retrieval from a corpus has for them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from meve.calibration.fitting import CalibrationReport
 from meve.pipeline._candidate_vectors import with_query_vector, with_vectors
 from meve.pipeline.engine import Engine
 from meve.pipeline.phases.retrieve import retrieve
@@ -36,7 +38,7 @@ class EvidenceScores:
         """Return the weighted sums, shape (n,), in the order given.
 
         Raises:
-            QueryError: a query that exceeds a model's window.
+            QueryError: a query of more than 4,096 tokens.
             ModelError: a model failed.
         """
         asked = with_query_vector(Query(text=query), self._engine.embedder)
@@ -49,3 +51,11 @@ class EvidenceScores:
         ]
         _, inputs = self._scorer.judge(asked, with_vectors(given, self._engine.embedder))
         return self._evidence.sums(inputs)
+
+
+def use_calibration(engine: Engine, report: CalibrationReport) -> Engine:
+    """Return the engine with a new threshold and calibration, of the evidence model in use or else of the verifier."""
+    config, combiner = engine.config.override(threshold=report.threshold), engine.make_scorer().combiner
+    if combiner is None:
+        return replace(engine, verifier=engine.verifier.with_calibration(report.calibration), config=config)
+    return replace(engine, evidence=combiner.with_calibration(report.calibration), config=config)

@@ -22,6 +22,7 @@ from meve.errors import (
     IndexMismatchError,
     ModelError,
     PassageError,
+    StorageError,
     ValidationError,
     wrap_errors,
 )
@@ -229,3 +230,15 @@ def _write_json(file: Path, data: Mapping[str, Any]) -> None:
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
         raise ValidationError(f"extra must be JSON data: {cause}") from cause
+
+
+def resolve_folder(path: str | Path) -> Path:
+    """Return the absolute path of an index.
+
+    Raises:
+        StorageError: it names no folder.
+    """
+    try:
+        return Path(path).resolve()
+    except (TypeError, ValueError, OSError, RuntimeError) as cause:
+        raise StorageError(f"path must name a folder for the index, got {path!r:.200}: {cause}") from cause

@@ -91,6 +91,7 @@ class SharedBatches:
         self._verifier, self._meeting = verifier, meeting
         self.name: str = verifier.name
         self.calibration: Calibration = verifier.calibration
+        self.most_readings: int | None = getattr(verifier, "most_readings", None)
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
         """Return uncalibrated scores, shape (n,), in the order given."""
@@ -113,6 +114,11 @@ class SharedBatches:
         """Return for each passage a probability per sentence."""
         rated: list[FloatArray] = self._verifier.score_sentences(query, passages, sentences)
         return rated
+
+    def count_unread(self, query: str, passages: Sequence[str]) -> list[int]:
+        """Return how many readings of each passage the verifier left out; 0 if it isn't known."""
+        count = getattr(self._verifier, "count_unread", None)
+        return [0] * len(passages) if count is None else list(count(query, passages))
 
 
 def retrieve_together(

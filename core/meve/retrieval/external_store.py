@@ -160,7 +160,7 @@ class StoreRetriever:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             ConfigurationError: an unknown option, a value out of range, or keyword search without a keyword index.
             RetrievalError: the store failed.
             ModelError: a model failed.

@@ -13,18 +13,19 @@ from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
-from meve.errors import ConfigurationError, EmptyCorpusError, StorageError, ValidationError
+from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
 from meve.filters import Where, check_where
-from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
+from meve.pipeline._preparation import make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter, Verifier
+from meve.ports import DenseIndex, LexicalIndex, Source
 from meve.retrieval._corpus import Corpus
-from meve.retrieval._evidence_scores import EvidenceScores
-from meve.retrieval._persistence import load_corpus, load_engine, save_corpus
+from meve.retrieval._editable_passages import EditablePassages, as_list
+from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
+from meve.retrieval._persistence import load_corpus, load_engine, resolve_folder, save_corpus
 from meve.retrieval._shared_batches import retrieve_together
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
@@ -42,7 +43,7 @@ class RetrieverOptions(EngineOptions, total=False):
     """A keyword index or its kind; by default the kind that `config` names, else `bm25`."""
 
 
-class Retriever:
+class Retriever(EditablePassages):
     """Five-phase retrieval over passages of your own. Threads may share one.
 
     A retrieval sees one state of the corpus from beginning to end. A change waits for running retrievals, and is
@@ -76,9 +77,8 @@ class Retriever:
                 "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty() or load(path), "
                 f"got Retriever{given!r:.80}"
             )
-        self.engine = engine
+        super().__init__(engine, corpus)
         self.extra: dict[str, Any] = dict(extra or {})
-        self._corpus = corpus
         self._generations: dict[Path, str] = {}
         self._saving = threading.Lock()
 
@@ -156,26 +156,6 @@ class Retriever:
         passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
 
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder of the engine."""
-        return self.engine.embedder
-
-    @property
-    def verifier(self) -> Verifier:
-        """The verifier of the engine."""
-        return self.engine.verifier
-
-    @property
-    def tokens(self) -> TokenCounter:
-        """The token counter of the engine."""
-        return self.engine.tokens
-
-    @property
-    def config(self) -> RetrieverConfig:
-        """The settings of the engine."""
-        return self.engine.config
-
     def retrieve(
         self,
         query: str,
@@ -198,7 +178,7 @@ class Retriever:
             overrides: any value of `RetrieverConfig`, by name.
 
         Raises:
-            QueryError: a blank query, one that isn't text, or one longer than a model's window.
+            QueryError: a blank query, one that isn't text, or one of more than 4,096 tokens.
             VectorError: a vector of another dimension, or with NaN or infinity.
             ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
@@ -251,7 +231,7 @@ class Retriever:
             MeveError: as `retrieve`; the error of the first question that failed.
         """
         check_keywords(self.retrieve_many, overrides)
-        listed = _as_list("queries", queries)
+        listed = as_list("queries", queries)
         for query in listed:
             check_query(query)
         check_where(where)
@@ -283,68 +263,6 @@ class Retriever:
         kind = settings.lexical
         return self._corpus.primary_lexical if kind is None else self._corpus.lexical(kind, lambda: make_lexical(kind))
 
-    def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
-        """Add passages, or texts that get generated ids; the next retrieval finds them.
-
-        Returns:
-            The ids.
-
-        Raises:
-            ValidationError: a taken or repeated id, or a blank text; nothing was added.
-        """
-        if isinstance(passages, str | Passage):
-            raise ValidationError(f"passages must be a list, got a single {type(passages).__name__}")
-        listed = list(passages)
-        fresh = iter(self._corpus.new_ids(sum(isinstance(p, str) for p in listed)))
-        named = [Passage(id=next(fresh), text=p) if isinstance(p, str) else p for p in listed]
-        self.update(add=named, progress=progress)
-        return [p.id for p in named]
-
-    def remove(self, ids: Iterable[str]) -> None:
-        """Remove passages; the next retrieval doesn't find them.
-
-        Raises:
-            UnknownIdError: an id that isn't there; nothing was removed.
-        """
-        self.update(remove=[ids] if isinstance(ids, str) else _as_list("ids", ids))
-
-    def update(
-        self, *, add: Sequence[Passage] = (), remove: Sequence[str] = (), progress: Progress | None = None
-    ) -> None:
-        """Remove and add in one step: a retrieval sees all of it or nothing. A removed id may be added again.
-
-        Raises:
-            ValidationError: taken, repeated or unknown ids, or blank texts; nothing was changed.
-            ModelError: the embedder or the tokenizer failed; nothing was changed.
-        """
-        add, remove = _as_list("add", add), _as_list("remove", remove)
-        check_passages(add)
-        with self._corpus.lock.reading():
-            self._corpus.check(add, remove)
-        vectors = embed_texts([p.content for p in add], self.embedder, progress)
-        counts = count_tokens([p.prompt_text for p in add], self.tokens)
-        self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
-
-    def get(self, passage_id: str) -> Passage:
-        """Return the passage of that id.
-
-        Raises:
-            UnknownIdError: no passage has that id.
-        """
-        with self._corpus.lock.reading():
-            return self._corpus.get(passage_id)
-
-    def passages(self) -> list[Passage]:
-        """Return every passage, in the order in which they were added."""
-        with self._corpus.lock.reading():
-            return list(self._corpus.passages())
-
-    def __contains__(self, passage_id: object) -> bool:
-        return passage_id in self._corpus.rows
-
-    def __len__(self) -> int:
-        return len(self._corpus)
-
     def calibrate(
         self,
         pairs: Sequence[LabelledPair],
@@ -357,8 +275,8 @@ class Retriever:
         """Fit the probabilities and the threshold to labelled pairs, and use them from now on.
 
         Where evidence decides, as by default, its sums are calibrated, and its weights stay; a text that isn't among
-        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The shipped estimator
-        of sufficiency is off from now on: any verified passage makes a context sufficient.
+        the results for its query counts without keywords. Elsewhere the verifier is calibrated. The estimate of
+        sufficiency goes on reading the probabilities from before.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
@@ -368,13 +286,7 @@ class Retriever:
         judge = self.verifier if combiner is None else EvidenceScores(engine, combiner, self._corpus, sources)
         report = calibrate(judge, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
-            config = self.config.override(threshold=report.threshold)
-            if combiner is None:
-                verifier = self.verifier.with_calibration(report.calibration)
-                self.engine = replace(self.engine, verifier=verifier, config=config)
-            else:
-                evidence = combiner.with_calibration(report.calibration)
-                self.engine = replace(self.engine, evidence=evidence, config=config)
+            self.engine = use_calibration(self.engine, report)
         return report
 
     def save(self, path: str | Path, *, extra: Mapping[str, Any] | None = None) -> None:
@@ -389,7 +301,7 @@ class Retriever:
             IndexBusyError: another process has saved there since this retriever last loaded or saved it.
             StorageError: the folder can't be written; its old contents are kept.
         """
-        folder = _resolved(path)
+        folder = resolve_folder(path)
         extra = self._merge_extra(extra)
         with self._saving:
             self._corpus.finish_removals()
@@ -433,7 +345,7 @@ class Retriever:
             ModelError: a saved model isn't available.
         """
         check_keywords(cls.load, options)
-        path = _resolved(path)
+        path = resolve_folder(path)
         saved = load_corpus(
             path,
             lambda kind, file: dense_class(kind).load(file) if dense is None else dense(file),
@@ -470,16 +382,3 @@ class Retriever:
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
-
-
-def _resolved(path: str | Path) -> Path:
-    try:
-        return Path(path).resolve()
-    except (TypeError, ValueError, OSError, RuntimeError) as cause:
-        raise StorageError(f"path must name a folder for the index, got {path!r:.200}: {cause}") from cause
-
-
-def _as_list(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} must be a list, got {values!r:.60}")
-    return list(values)

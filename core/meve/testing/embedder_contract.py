@@ -34,11 +34,13 @@ class EmbedderContract:
     tolerance = 1e-4
     """The largest difference between two vectors of the same text, per coordinate; batches round differently."""
     rejects_long_queries = True
-    """Whether the embedder has a window and raises for longer queries."""
+    """Whether the embedder raises for queries of `query_words`."""
     reads_long_passages = True
     """Whether the end of a passage beyond the window counts."""
     long_words = 5_000
     """A number of words that exceeds the window."""
+    query_words = 5_000
+    """A number of words that exceeds the longest query."""
     is_semantic = True
     """Whether texts on the same topic have closer vectors."""
 
@@ -92,11 +94,11 @@ class EmbedderContract:
         scores = embedder.embed_passages(TEXTS) @ embedder.embed_query("What circles around the Earth? The Moon")
         assert int(np.argmax(scores)) == 0
 
-    def test_query_longer_than_window_raises(self, embedder: Embedder) -> None:
+    def test_too_long_query_raises(self, embedder: Embedder) -> None:
         if not self.rejects_long_queries:
-            pytest.skip(f"{embedder.name} declares no window")
+            pytest.skip(f"{embedder.name} declares no longest query")
         with pytest.raises(QueryError, match=r"\d+ tokens"):
-            embedder.embed_query(WORD * self.long_words)
+            embedder.embed_query(WORD * self.query_words)
 
     def test_end_of_long_passage_changes_result(self, embedder: Embedder) -> None:
         if not self.reads_long_passages:

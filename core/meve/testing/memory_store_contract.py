@@ -18,6 +18,7 @@ from meve._extras import require_imports
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory._audit.chain import EventDraft
 from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, user_key, user_of
+from meve.memory.stores._closed_records import find_replaced
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery
 from meve.testing import NEEDS, SUITE
@@ -39,7 +40,7 @@ def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  #
         "id": record_id, "user_id": user_of(user), "text": f"text of {record_id}", "source": "doc",
         "policy_class": "factual", "created_at": NOW, "expires_at": None, **values,
     })  # fmt: skip
-    return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5)
+    return StoredRecord(record=record, vector=np.array([1, 0.5, -2, 0], dtype=np.float32), tokens=5, model="one 4")
 
 
 def message(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401
@@ -280,11 +281,31 @@ class MemoryStoreContract:
     def test_another_embedder_is_refused_after_reopening(
         self, store: RecordStore, reopened: Callable[[], RecordStore]
     ) -> None:
-        store.claim_embedder("one", 4)
-        store.claim_embedder("one", 4)
+        store.embedders.claim("one 4")
+        store.embedders.claim("one 4")
         store.close()
         with pytest.raises(IndexMismatchError, match="two"):
-            reopened().claim_embedder("two", 4)
+            reopened().embedders.claim("two 4")
+
+    def test_former_embedders_are_accepted_until_the_end_of_reembedding(self, store: RecordStore) -> None:
+        store.embedders.claim("one 4")
+        store.embedders.claim("two 8", reembed=True)
+        store.embedders.claim("one 4")
+        assert store.embedders.name() == "two"
+        assert not store.embedders.finish_reembedding("two 8", lambda _: False)
+        store.embedders.claim("one 4")
+        assert store.embedders.finish_reembedding("two 8", lambda _: True)
+        with pytest.raises(IndexMismatchError, match="one"):
+            store.embedders.claim("one 4")
+
+    def test_a_vector_keeps_its_model(self, store: RecordStore) -> None:
+        insert(store, stored("a"), stored("b"))
+        archive(store, "b")
+        with store.writing() as transaction:
+            of_two = replace(stored("a"), model="two 2", vector=np.array([1, 0], dtype=np.float32))
+            transaction.put_vectors(ALICE, of_two)
+        models = {s.record.id: (s.model, s.vector.shape) for s in store.all_records(ALICE)}
+        assert models == {"a": ("two 2", (2,)), "b": ("one 4", (4,))}
 
     def test_closed_store_raises(self, store: RecordStore) -> None:
         store.close()
@@ -363,13 +384,18 @@ class MemoryStoreContract:
             assert transaction.with_derived(ALICE, []) == []
 
     def test_replaced_records_are_found_by_what_replaced_them(self, store: RecordStore) -> None:
-        insert(store, stored("new"), stored("old", superseded_by="new"), stored("older", superseded_by="old"))
+        insert(store, stored("new", derived_from=("copy",)), stored("copy", superseded_by="new"))
+        insert(store, stored("old", superseded_by="new"), stored("older", superseded_by="old"))
         insert(store, stored("other", superseded_by="none"))
         for _ in range(2):
-            assert ids_of(store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))) == ["old"]
-            assert store.count(RecordQuery(user=ALICE, archived=None, superseded_by=["new", "old"])) == 2
+            found = store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))
+            assert sorted(ids_of(found)) == ["copy", "old"]
+            assert store.count(RecordQuery(user=ALICE, archived=None, superseded_by=["new", "old"])) == 3
             with store.writing() as transaction:
-                found = transaction.with_derived(ALICE, ["new"], history=True)
-                assert sorted(ids_of(found)) == ["new", "old", "older"]
+                found = transaction.with_derived(ALICE, ["new"], superseded=True)
+                assert sorted(ids_of(found)) == ["copy", "new", "old", "older"]
+                assert sorted(ids_of(transaction.with_derived(ALICE, ["new"], copies=True))) == ["copy", "new"]
                 assert ids_of(transaction.with_derived(ALICE, ["new"])) == ["new"]
+                new = stored("new", derived_from=("copy",)).record
+                assert find_replaced(transaction, ALICE, [new]) == {"old", "older"}
             archive(store, "old")

@@ -41,11 +41,13 @@ class VerifierContract:
     detects_relevance = True
     """Whether a passage that answers scores above others."""
     rejects_long_queries = True
-    """Whether the verifier has a window and raises for queries that leave no room in it."""
+    """Whether the verifier raises for queries of `query_words`."""
     reads_long_passages = True
     """Whether an answer at the end of a passage beyond the window counts."""
     long_words = 5_000
     """A number of words that exceeds the window."""
+    query_words = 5_000
+    """A number of words that exceeds the longest query."""
 
     @pytest.fixture
     def verifier(self) -> Verifier:
@@ -108,11 +110,11 @@ class VerifierContract:
         scores = verifier.score(QUERY, PASSAGES)
         assert all(scores[RELEVANT] > scores[i] for i in (0, 2, 3))
 
-    def test_query_without_room_for_passage_raises(self, verifier: Verifier) -> None:
+    def test_too_long_query_raises(self, verifier: Verifier) -> None:
         if not self.rejects_long_queries:
-            pytest.skip(f"{verifier.name} declares no window")
+            pytest.skip(f"{verifier.name} declares no longest query")
         with pytest.raises(QueryError, match=r"\d+ tokens"):
-            verifier.score(WORD * self.long_words, PASSAGES)
+            verifier.score(WORD * self.query_words, PASSAGES)
 
     def test_end_of_long_passage_changes_result(self, verifier: Verifier) -> None:
         if not self.reads_long_passages:

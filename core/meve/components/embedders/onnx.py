@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from meve._formulas import normalize
+from meve.components._long_texts import find_asked, join_query, split_query
 from meve.components._onnx_session import CorePool, cuda_number, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
-from meve.errors import ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
+from meve.errors import ModelError, ModelNotFoundError, PassageError, wrap_errors
 from meve.types import FloatArray, Similarity
 
 if TYPE_CHECKING:
@@ -101,20 +102,17 @@ class OnnxEmbedder:
         return cls.from_folder(MINILM_FOLDER, name=SHIPPED_MINILM, threads=threads)
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,).
+        """Return the vector of a query, shape (d,); for one that exceeds the window, see `meve.ports.Embedder`.
 
         Raises:
-            QueryError: the query isn't text, or exceeds the model's window; it is never truncated.
+            QueryError: the query isn't text, or has more than 4,096 tokens; it is never truncated.
             ModelError: the model failed.
         """
-        if not isinstance(text, str):
-            raise QueryError(f"the query must be text, got {type(text).__name__}")
-        tokens = self._splitter.count(text) + self._splitter.count_special()
-        if tokens > self.window:
-            raise QueryError(
-                f"the query has {tokens} tokens, with special ones, but {self.name} reads {self.window}: shorten it, "
-                "or use an embedder with a longer window"
-            )
+        room = self.window - self._splitter.count_special()
+        if len(split_query(self._splitter, text, room, name=self.name)) > 1:
+            asked = [part.text for part in find_asked(self._splitter, text, room)]
+            vectors = self.embed_passages([text, *asked])
+            return normalize(join_query(vectors[0], vectors[1:]))
         with wrap_errors(ModelError, f"embedding a query with {self.name}"):
             return self._embed(text)
 

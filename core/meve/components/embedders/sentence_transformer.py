@@ -9,6 +9,7 @@ import numpy as np
 
 from meve._extras import require_imports
 from meve._formulas import normalize
+from meve.components._long_texts import find_asked, join_query, split_query
 from meve.components._model_errors import map_load_errors
 from meve.components._text_splitter import TextSplitter
 from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
@@ -76,7 +77,8 @@ class SentenceTransformerEmbedder:
         self.window = _window(model)
         """The number of tokens the model reads at once, special ones and prompt included; None for no limit."""
         self._splitter = TextSplitter.from_tokenizer(model.tokenizer)
-        self._room = self._passage_room()
+        self._query_room = self._find_room("query_prompt", self._query_prompt)
+        self._room = self._find_room("passage_prompt", self._passage_prompt)
 
     @classmethod
     def from_name(
@@ -115,21 +117,25 @@ class SentenceTransformerEmbedder:
         )
 
     def embed_query(self, text: str) -> FloatArray:
-        """Return the vector of a query, shape (d,)."""
-        if not isinstance(text, str):
-            raise QueryError(f"the query must be text, got {type(text).__name__}")
-        if self.window is not None:
-            tokens = self._splitter.count(self._query_prompt + text) + self._splitter.count_special()
-            if tokens > self.window:
-                raise QueryError(
-                    f"the query has {tokens} tokens, with prompt and special ones, but {self.name} reads "
-                    f"{self.window}: shorten it, or use an embedder with a longer window"
-                )
+        """Return the vector of a query, shape (d,); for one that exceeds the window, see `meve.ports.Embedder`."""
+        room = self._query_room
+        if room is None:
+            if not isinstance(text, str):
+                raise QueryError(f"the query must be text, got {type(text).__name__}")
+            return np.asarray(self._encode_query([text])[0], dtype=np.float32)
+        stretches = split_query(self._splitter, text, room, name=self.name)
+        asked = find_asked(self._splitter, text, room) if len(stretches) > 1 else []
+        vectors = self._encode_query([part.text for part in [*stretches, *asked]])
+        whole = self._join(vectors[: len(stretches)], [stretch.tokens for stretch in stretches], [0])[0]
+        joined = join_query(whole, vectors[len(stretches) :])
+        return normalize(joined) if asked and self.similarity == "cosine" else joined
+
+    def _encode_query(self, parts: Sequence[str]) -> FloatArray:
         with self._lock, wrap_errors(ModelError, f"embedding a query with {self.name}"), _one_thread():
-            vectors = self._model.encode_query(
-                [text], prompt=self._query_prompt, batch_size=1, show_progress_bar=False, convert_to_numpy=True
+            encoded = self._model.encode_query(
+                list(parts), prompt=self._query_prompt, batch_size=1, show_progress_bar=False, convert_to_numpy=True
             )
-        return np.asarray(self._checked(vectors)[0], dtype=np.float32)
+        return self._checked(encoded)
 
     def embed_passages(self, texts: Sequence[str]) -> FloatArray:
         """Return the vectors of passages, shape (n, d), in the order given; (0, d) for none."""
@@ -152,23 +158,27 @@ class SentenceTransformerEmbedder:
                 self._batch_size,
             )
         vectors = self._checked(encoded)
-        if len(pieces) == len(texts):
+        return vectors if len(pieces) == len(texts) else self._join(vectors, tokens, starts)
+
+    def _join(self, vectors: FloatArray, tokens: Sequence[int], starts: Sequence[int]) -> FloatArray:
+        """Return the mean vectors of texts from those of their pieces, weighted by tokens."""
+        if len(vectors) == len(starts):
             return vectors
         weight = np.maximum(tokens, 1).astype(np.float32)
         means = np.add.reduceat(vectors * weight[:, None], starts) / np.add.reduceat(weight, starts)[:, None]
         return normalize(means) if self.similarity == "cosine" else np.asarray(means, dtype=np.float32)
 
-    def _passage_room(self) -> int | None:
-        """Return how many tokens of a passage fit; one is spared for a prompt, which may merge with the text."""
+    def _find_room(self, option: str, prompt: str) -> int | None:
+        """Return how many tokens fit beside a prompt; one is spared, since the prompt may merge with the text."""
         if self.window is None:
             return None
         taken = self._splitter.count_special()
-        if self._passage_prompt:
-            taken += self._splitter.count(self._passage_prompt) + 1
+        if prompt:
+            taken += self._splitter.count(prompt) + 1
         if self.window - taken < 1:
             raise ConfigurationError(
-                f"the passage prompt leaves no room: it and special tokens take {taken} of the {self.window} tokens "
-                f"that {self.name} reads; give a shorter passage_prompt"
+                f"the {option.replace('_', ' ')} leaves no room: it and special tokens take {taken} of the "
+                f"{self.window} tokens that {self.name} reads; give a shorter {option}"
             )
         return self.window - taken
 

@@ -6,6 +6,7 @@ in English only, except those given.
 """
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
@@ -24,6 +25,8 @@ _WORDY = r"[\d_A-Za-zÀ-֏]"
 """Characters of words that are separated by spaces: digits and letters of Latin to Armenian."""
 _STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
 """Characters before and after a number that make it part of a word or another number."""
+_REST = r"[\d.,]{0,30}"
+"""What may follow the first digit of a number. Without the limit, long lists of digits would take quadratic time."""
 _DATE = re.compile(
     rf"""(?ix)
     (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)
@@ -41,9 +44,9 @@ _DATE = re.compile(
 )
 _QUANTITY = re.compile(
     rf"""(?ix)
-    [$€£¥₹]\s?\d[\d.,]* | (?<!\w)\d[\d.,]*\s?(?:%|[$€£¥₹])
-    | (?<![\w.\-/])\d(?:[\d.,]*\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
-    | (?<!{_STUCK})\d(?:[\d.,]*\d)?(?!{_GOES_ON}|\.[\d_A-Za-z])
+    [$€£¥₹]\s?\d{_REST} | (?<!\w)\d{_REST}\s?(?:%|[$€£¥₹])
+    | (?<![\w.\-/])\d(?:{_REST}\d)?\s?(?:mg|kg|g|km|m|cm|mm|ml|l|gb|mb|mhz|ghz|kb|tb|hours?|hrs?|minutes?|mins?)\b
+    | (?<!{_STUCK})\d(?:{_REST}\d)?(?!{_GOES_ON}|\.[\d_A-Za-z])
     | \b{_COUNT}\s+[^\W\d_]{{3,}}
     """
 )
@@ -69,16 +72,16 @@ _PART = rf"(?:[A-Z][a-z]{{0,2}}\.|{_WORD})"
 """A capitalised word or an abbreviation with a point: `Dr.`, `J.`"""
 _NAME = re.compile(rf"{_PART}(?:[ ]+(?:(?:of|the|de|del|von|van|der|la|le|di|da|bin|al)[ ]+)*{_PART})*")
 _QUOTED = re.compile(r'["“«]([^"“”«»\n]{2,60})["”»]')
-_BEGINS = re.compile(r"(?:^|[.!?:;…]\s+|\n\s*|[\"“(\-–—*>]\s*)$")
 _SELF_REPORT = re.compile(
     r"""(?ix)
     (?:\b(?:i|we|he|she|they|my|our|his|her|their)|(?-i:\b[A-Z][a-z]+))\b [^.!?\n]{0,40}?
     \b(?P<cue>start(?:ed)?|stopp?(?:ed)?|quit|began|took|taking|bought|sold|moved|married|divorced|born|died|diagnosed|prescribed
     |allergic|prefers?|favou?rite|loves?|hates?|works?|worked|lives?|lived|stud(?:y|ies|ied)|joined|adopted
     |owns?|signed|planned|booked|promised|decided|called|named)\b
-    (?:\s+(?:to|at|in|on|a|an|the|my|our|his|her|their|taking|is))*\s+(?P<what>[^\W\d_]{3,}(?:[ ][^\W\d_]{3,})?)
+    (?:\s+(?:to|at|in|on|a|an|the|my|our|his|her|their|taking|is)){0,9}\s+(?P<what>[^\W\d_]{3,}(?:[ ][^\W\d_]{3,})?)
     """
 )  # fmt: skip
+_OPENINGS, _ENDINGS = tuple('"“(-–—*>'), tuple(".!?:;…")
 _NEAR = 40
 """Number of characters before a name that are searched for the beginning of its sentence."""
 
@@ -135,18 +138,26 @@ def _match_entities(kind: str, pattern: re.Pattern[str], text: str) -> Iterator[
 
 def _trim_name(match: re.Match[str], text: str) -> Iterator[Entity]:
     """Yield the name in a run of capitalised words, without common words at its ends; at most one."""
-    words = list(re.finditer(r"\S+", match[0]))
-    begins = bool(_BEGINS.search(text[max(0, match.start() - _NEAR) : match.start()])) or not match.start()
+    words = deque(re.finditer(r"\S+", match[0]))
+    begins = _begins_sentence(text[max(0, match.start() - _NEAR) : match.start()])
     while words and (not words[0][0][0].isupper() or words[0][0].strip(".'’").casefold() in _COMMON):
-        words, begins = words[1:], False
+        words.popleft()
+        begins = False
     while words and not _capital(words[-1][0]):
-        words = words[:-1]
+        words.pop()
     if not words or not any(_capital(word[0]) for word in words) or (begins and len(words) == 1):
         return
     start, end = words[0].start(), words[-1].end()
     name = match[0][start:end].rstrip(".'’-")
     if len(name) > 1:
         yield Entity(kind="name", text=name, start=match.start() + start)
+
+
+def _begins_sentence(before: str) -> bool:
+    """Return whether a sentence begins after this text, which is empty or ends with a sign or a line break."""
+    rest = before.rstrip()
+    gap = before[len(rest) :]
+    return not before or "\n" in gap or rest.endswith(_OPENINGS) or (bool(gap) and rest.endswith(_ENDINGS))
 
 
 def _capital(word: str) -> bool:

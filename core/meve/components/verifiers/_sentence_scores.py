@@ -19,25 +19,14 @@ class TokenReading:
     """Shape (t,)."""
 
 
-def place_readings(
-    passages: Sequence[str], pieces: Sequence[str], starts: Sequence[int], readings: Sequence[TokenReading]
-) -> list[list[TokenReading]]:
-    """Return for each passage the readings of its pieces, with spans in the passage.
-
-    Args:
-        passages: whole texts.
-        pieces: the pieces of all passages, in order.
-        starts: the index of the first piece of each passage.
-        readings: of each piece, with spans in the piece.
-    """
-    placed: list[list[TokenReading]] = []
-    for text, first, last in zip(passages, starts, [*starts[1:], len(pieces)], strict=True):
-        own, at = [], -1
-        for piece, reading in zip(pieces[first:last], readings[first:last], strict=True):
-            at = text.index(piece, at + 1)
-            own.append(TokenReading(reading.spans + at, reading.logits))
-        placed.append(own)
-    return placed
+def locate_pieces(text: str, pieces: Sequence[str]) -> list[int]:
+    """Return where each piece of a text begins, in characters; the pieces in order."""
+    starts: list[int] = []
+    at = -1
+    for piece in pieces:
+        at = text.index(piece, at + 1)
+        starts.append(at)
+    return starts
 
 
 def rate_sentences(readings: Sequence[TokenReading], sentences: TextSpans) -> FloatArray:

@@ -2,7 +2,8 @@
 
 import copy
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, Self, TypeAlias
@@ -11,9 +12,10 @@ import numpy as np
 
 from meve._formulas import sigmoid
 from meve.calibration.probability_maps import PlattCalibration, calibration_from_dict
+from meve.components._long_texts import MOST_READINGS, choose_readings, find_asked, split_query
 from meve.components._text_cache import TextCache, Texts
-from meve.components._text_splitter import TextSplitter, read_json
-from meve.components.verifiers._sentence_scores import TokenReading, place_readings, rate_sentences
+from meve.components._text_splitter import TextPiece, TextSplitter, read_json
+from meve.components.verifiers._sentence_scores import TokenReading, locate_pieces, rate_sentences
 from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
 from meve.types import FloatArray, TextSpans
@@ -22,7 +24,7 @@ Backend = Literal["torch", "onnx"]
 TextPairs: TypeAlias = Sequence[tuple[str, str]]
 
 _LEAST_SHARE = 0.5
-"""The share of the window that a query must leave for the passage."""
+"""The share of the window that a query leaves for the passage; a longer query is read in stretches."""
 CACHE_SIZE = 16_384
 """Default number of cached scores, enough for a few hundred queries."""
 READINGS = 512
@@ -49,11 +51,28 @@ class Runtime(Protocol):
         """Return the model's logits for each batch of n (query, passage), shape (n,); every pair fits the window."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What is read of a query and a passage; lists of one length, except for the pieces."""
+
+    pieces: list[str]
+    """All pieces of the passage, in order."""
+    places: list[int]
+    """The index of the piece of each reading."""
+    texts: list[tuple[str, str]]
+    """The stretch of the query and the piece of each reading."""
+    tokens: list[int]
+    unread: int
+    """The number of readings that are left out."""
+
+
 class CrossEncoderVerifier:
     """Scores (query, passage) with a cross-encoder; raw scores are its logits, whatever activation its config names.
 
-    A passage that doesn't fit beside the query is read in overlapping pieces, and the highest score counts; nothing is
-    truncated. Pairs are batched by length, which saves padding; scores come in the order of the passages.
+    A passage that doesn't fit beside the query is read in overlapping pieces, a query over half of the window in
+    stretches, and the highest score counts. Of more than 16 such readings of a passage, those that share the most words
+    are read, and `count_unread` tells how many aren't. Pairs are batched by length, which saves padding; scores come in
+    the order of the passages.
 
     Args:
         runtime: a loaded model: `TorchRuntime` or `OnnxRuntime`.
@@ -65,6 +84,9 @@ class CrossEncoderVerifier:
     Raises:
         ConfigurationError: `batch_size` is below 1, or `cache_size` below 0.
     """
+
+    most_readings = MOST_READINGS
+    """The most pairs of a stretch of the query and a piece of the passage that are read."""
 
     def __init__(
         self,
@@ -83,6 +105,7 @@ class CrossEncoderVerifier:
         self._batch_size = batch_size
         self._cache = TextCache[float](cache_size)
         self._readings = TextCache[list[TokenReading]](READINGS)
+        self._unread = TextCache[int](cache_size or READINGS)
 
     @classmethod
     def from_name(
@@ -159,11 +182,11 @@ class CrossEncoderVerifier:
         """Return the model's logits, shape (n,), in the order given; for a long passage, the highest of its pieces.
 
         Raises:
-            QueryError: the query isn't text, or leaves less than half of the window for the passage.
+            QueryError: the query isn't text, or has more than 4,096 tokens.
             PassageError: a passage isn't text.
             ModelError: the model failed, or returned NaN.
         """
-        self._room(query)
+        self._split_query(query)  # raises for an invalid query
         if isinstance(passages, str) or not all(isinstance(text, str) for text in passages):
             raise PassageError("passages must be a list of texts: put a single text in a list")
         return self.score_pairs([(query, text) for text in passages])
@@ -175,8 +198,11 @@ class CrossEncoderVerifier:
         """
         if not len(pairs):
             return np.zeros(0, dtype=np.float32)
-        if not all(isinstance(text, str) for _, text in pairs):
-            raise PassageError("passages must be texts")
+        for query, text in pairs:
+            if not isinstance(query, str):
+                raise QueryError(f"the query must be text, got {type(query).__name__}")
+            if not isinstance(text, str):
+                raise PassageError(f"passages must be texts, got {type(text).__name__}")
         scores = self._cache.fetch(list(pairs), lambda missing: self._read(missing)[0].tolist())
         return np.asarray(scores, dtype=np.float32)
 
@@ -204,41 +230,61 @@ class CrossEncoderVerifier:
         """
         if not self.scores_sentences:
             raise ModelError(f"{self.name} has no logit per token: add it with meve.training.token_head")
-        self._room(query)
+        self._split_query(query)  # raises for an invalid query
         keys = [(query, text) for text in passages]
         readings = self._readings.fetch(keys, lambda missing: self._read(missing)[1])
         return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
 
-    def _split(self, pairs: Sequence[Texts]) -> tuple[list[tuple[str, str]], list[int], list[int]]:
-        """Return the pairs with each piece of a long passage, their lengths, and the first of each passage."""
-        read: list[tuple[str, str]] = []
-        lengths: list[int] = []
-        starts: list[int] = []
+    def count_unread(self, query: str, passages: Sequence[str]) -> list[int]:
+        """Return how many readings of each passage were left out because there were too many; 0 if it isn't known."""
+        return self._unread.fetch([(query, text) for text in passages], lambda missing: [0] * len(missing))
+
+    def _choose(self, pairs: Sequence[Texts]) -> list[_Chosen]:
+        """Return what is read of each pair; the passages of one query in a row are split together."""
+        chosen: list[_Chosen] = []
+        splitter = self._runtime.splitter
         for query, group in groupby(pairs, key=itemgetter(0)):
-            room = self._room(query)
-            texts = [text for _, text in group]
-            pieces, counts, firsts = self._runtime.splitter.split_all(texts, room, overlap=int(_OVERLAP * room))
-            starts += [len(read) + first for first in firsts]
-            read += [(query, piece) for piece in pieces]
-            lengths += counts
-        return read, lengths, starts
+            stretches = self._split_query(query)
+            asked = [stretch.text for stretch in stretches]
+            room = self._runtime.window - splitter.count_special(pair=True) - max(s.tokens for s in stretches)
+            pieces, lengths, starts = splitter.split_all(
+                [text for _, text in group], room, overlap=int(_OVERLAP * room)
+            )
+            for first, last in pairwise([*starts, len(pieces)]):
+                own = choose_readings(asked, pieces[first:last])
+                chosen.append(
+                    _Chosen(
+                        pieces=pieces[first:last],
+                        places=[p for p, _ in own],
+                        texts=[(asked[s], pieces[first + p]) for p, s in own],
+                        tokens=[stretches[s].tokens + lengths[first + p] for p, s in own],
+                        unread=(last - first) * len(asked) - len(own),
+                    )
+                )
+        return chosen
 
     def _read(self, pairs: Sequence[Texts]) -> tuple[FloatArray, list[list[TokenReading]]]:
         """Return the logits of pairs, and the readings of each passage's tokens, which are cached."""
-        read, lengths, starts = self._split(pairs)
-        order = np.argsort(-np.asarray(lengths), kind="stable")
+        chosen = self._choose(pairs)
+        self._unread.put({pair: own.unread for pair, own in zip(pairs, chosen, strict=True) if own.unread})
+        texts = [each for own in chosen for each in own.texts]
+        order = np.argsort(-np.array([tokens for own in chosen for tokens in own.tokens]), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        logits, tokens = self._compute([[read[i] for i in batch] for batch in batches])
+        logits, tokens = self._compute([[texts[i] for i in batch] for batch in batches])
         logits[order] = logits.copy()
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
-                f"{self.name} returned NaN or infinity for {broken} of {len(read)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(texts)} pairs: check the model's files"
             )
+        starts = np.cumsum([0, *(len(own.texts) for own in chosen[:-1])])
         readings: list[list[TokenReading]] = []
         if tokens:
-            texts, pieces = [text for _, text in pairs], [piece for _, piece in read]
-            readings = place_readings(texts, pieces, starts, [tokens[at] for at in np.argsort(order).tolist()])
+            tokens = [tokens[at] for at in np.argsort(order).tolist()]
+            for (_, text), own, at in zip(pairs, chosen, starts.tolist(), strict=True):
+                begins = locate_pieces(text, own.pieces)
+                read = zip(own.places, tokens[at : at + len(own.places)], strict=True)
+                readings.append([TokenReading(one.spans + begins[p], one.logits) for p, one in read])
             self._readings.put(dict(zip(pairs, readings, strict=True)))
         return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
 
@@ -263,21 +309,15 @@ class CrossEncoderVerifier:
         """Return a verifier with the same loaded model and a new cache of `size` raw scores; 0 for none."""
         other = copy.copy(self)
         other._cache, other._readings = TextCache(size), TextCache(READINGS)
+        other._unread = TextCache(size or READINGS)
         return other
 
-    def _room(self, query: str) -> int:
-        if not isinstance(query, str):
-            raise QueryError(f"the query must be text, got {type(query).__name__}")
-        splitter, window = self._runtime.splitter, self._runtime.window
-        tokens = splitter.count(query)
-        room = window - splitter.count_special(pair=True) - tokens
-        if room < max(1, int(_LEAST_SHARE * window) - splitter.count_special(pair=True)):
-            raise QueryError(
-                f"the query has {tokens} tokens and leaves {max(room, 0)} for a passage, of the {window} that "
-                f"{self.name} reads: shorten it to about {int((1 - _LEAST_SHARE) * window)} tokens, "
-                "or use a verifier with a longer window"
-            )
-        return room
+    def _split_query(self, query: str) -> list[TextPiece]:
+        """Return the query; of one over half of the window, what it asks for and all of its stretches."""
+        most = int((1 - _LEAST_SHARE) * self._runtime.window)
+        splitter = self._runtime.splitter
+        stretches = split_query(splitter, query, most, name=self.name, overlap=int(_OVERLAP * most))
+        return stretches if len(stretches) == 1 else [*find_asked(splitter, query, most), *stretches]
 
 
 def load_calibration_file(folder: Path) -> Calibration | None:

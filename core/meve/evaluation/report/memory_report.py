@@ -7,6 +7,7 @@ from pathlib import Path
 from meve.evaluation.experiments.memory import (
     contradictions,
     expiry,
+    extraction,
     false_facts,
     isolation,
     memory_speed,
@@ -42,6 +43,8 @@ DESCRIPTIONS = {
     "comparisons, one in twenty does by chance.",
     user_facts.NAME: "Ten users told 20 facts each; 300 questions, worded unlike the facts. Among five: the mean share "
     "of a question's facts. The ranking was tuned on five of the users.",
+    extraction.NAME: "300 turns labelled by hand, half of which served to write the rules. Cases are sentences.",
+    extraction.SECRETS: "Shares of texts in which the detector sees a secret; none of them was picked for one.",
     recall.NAME: "LoCoMo: the mean share of a question's evidence among ten memories, and milliseconds a question. A "
     "star marks a paired difference to the memory. The default weights were chosen on these questions.",
     memory_speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of "

@@ -12,9 +12,10 @@ from meve.memory._audit.certificate import (
     ErasureFinder,
     check,
     choose_signer,
+    describe_planted,
     wants_entries_of,
 )
-from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
+from meve.memory._audit.chain import PSEUDONYM, Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._timestamps import ago, check_moment, to_micros
 from meve.memory.records import UserId, check_choice, check_text, user_key
 from meve.memory.stores._record_store import RecordStore
@@ -43,7 +44,7 @@ class AuditLog:
             user_id: owner of the records; None for all users.
             record_id: a record.
             action: one or several of `add`, `retrieve`, `use`, `update`, `expire`, `prune`, `merge`, `delete`, `hold`,
-                `release`, `archive`, `restore` and `supersede`.
+                `release`, `archive`, `restore`, `supersede` and `reembed`.
             since: a moment, or a time before now; inclusive.
             until: a moment; exclusive.
 
@@ -103,7 +104,7 @@ class AuditLog:
 
         Raises:
             ValidationError: an argument is invalid, or the log doesn't show the erasure of one of `record_ids`.
-            AuditError: the log isn't intact.
+            AuditError: the log isn't intact, or an erased record was put back behind it.
         """
         user, chain = user_key(user_id), self.store.chain
         signing = choose_signer(key, chain)
@@ -120,9 +121,11 @@ class AuditLog:
                 and (end is None or row.at < end)
             )
         )
-        result = self.store.verify_log(finder.follow)
+        result, planted = self.store.verify_erasures(finder.follow, [user])
         if not result.ok:
             raise AuditError(f"nothing can be certified: {result.problem}")
+        if problems := describe_planted(planted, finder.entries, is_keyed=chain.keyed):
+            raise AuditError(f"nothing can be certified: {'; '.join(problems)}")
         for each in sorted((ids or set()) - {entry.record_id for entry in finder.entries}):
             raise ValidationError(f"record_ids names {each!r:.80}, whose erasure the log doesn't show: delete it first")
         return ErasureCertificate(
@@ -133,9 +136,10 @@ class AuditLog:
         ).signed(signing)
 
     def check_certificate(self, certificate: ErasureCertificate, *, key: bytes | None = None) -> CertificateCheck:
-        """Check that the log still contains everything that a certificate says, and that the signature is right.
+        """Check the signature, and that the log still contains all that a certificate says.
 
-        `verify` tells whether an erased record was put back behind the log.
+        The check also fails if an erased record was put back behind the log. With an audit key, it fails for any record
+        of the user that was added behind the log, also under another id.
 
         Args:
             certificate: what `certificate` returned, or `ErasureCertificate.from_dict` read.
@@ -148,8 +152,11 @@ class AuditLog:
             raise ValidationError(f"certificate must be what certificate() returned, got {certificate!r:.60}")
         signing = choose_signer(key, self.store.chain)
         finder = ErasureFinder(wants_entries_of(certificate, self.store.chain))
-        log = self.store.verify_log(finder.follow, certificate.head)
-        return check(certificate, signing, finder.entries, log)
+        name = str(certificate.user_id)
+        users = [user_key(certificate.user_id), *([name] if name.startswith(PSEUDONYM) else [])]
+        log, planted = self.store.verify_erasures(finder.follow, users, certificate.head)
+        problems = describe_planted(planted, certificate.entries, is_keyed=self.store.chain.keyed)
+        return check(certificate, signing, finder.entries, log, problems)
 
     def _to_micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):

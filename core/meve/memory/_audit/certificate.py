@@ -136,8 +136,28 @@ def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Call
     return lambda row: row.seq in positions and chain.pseudonym(row.user) in users
 
 
+def describe_planted(planted: Iterable[str], entries: Sequence[ErasureEntry], *, is_keyed: bool) -> list[str]:
+    """Return a problem for each record that was put back behind the log.
+
+    Args:
+        planted: the ids of the user's records that the log doesn't know.
+        entries: the erasures.
+        is_keyed: whether the log has a key, so that it knows every record; if not, only erased ids are compared.
+    """
+    erased = {entry.record_id for entry in entries}
+    return [
+        f"record {each!r:.80} is stored, and the log doesn't show that it was added"
+        for each in sorted(planted)
+        if is_keyed or each in erased
+    ]
+
+
 def check(
-    certificate: ErasureCertificate, signing: AuditChain, found: Sequence[ErasureEntry], log: AuditVerification
+    certificate: ErasureCertificate,
+    signing: AuditChain,
+    found: Sequence[ErasureEntry],
+    log: AuditVerification,
+    planted: Sequence[str] = (),
 ) -> CertificateCheck:
     """Check the signature of a certificate, and its entries.
 
@@ -146,8 +166,9 @@ def check(
         signing: has the key.
         found: what the log holds at the positions of the certificate.
         log: the verification of the log against the certificate's head.
+        planted: problems with records that were put back behind the log.
     """
-    problems = [] if log.ok else [log.problem]
+    problems = [*planted] if log.ok else [log.problem]
     if signing.keyed and not hmac.compare_digest(certificate.signature.encode(), _sign(certificate, signing).encode()):
         problems.append("the signature isn't that of this certificate and this key")
     if certificate.signature and not signing.keyed:

@@ -18,7 +18,7 @@ from meve.memory.records import SHARED, UserId, user_of
 
 Action: TypeAlias = Literal[
     "add", "retrieve", "use", "update", "expire", "prune", "merge", "delete", "hold", "release", "archive", "restore",
-    "supersede",
+    "supersede", "reembed",
 ]  # fmt: skip
 
 PSEUDONYM = "h:"

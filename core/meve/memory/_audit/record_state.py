@@ -12,7 +12,7 @@ from typing import Any
 
 from meve.errors import StoreCorruptError
 from meve.memory._audit.chain import AuditChain, AuditRow, AuditVerification, RecordDifference, user_in_event
-from meve.memory.records import MemoryRecord, UserId
+from meve.memory.records import MemoryRecord, StoredRecord, UserId
 from meve.memory.stores.protocol import RecordQuery, Snapshot
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -110,17 +110,20 @@ class LoggedStates:
         planted: list[tuple[str, str, MemoryRecord]] = []
         for user in snapshot.users():
             seen: set[str] = set()
-            for record_id, record in self._read_user(snapshot, user):
+            for record_id, stored in self._read_user(snapshot, user):
+                record = None if stored is None else stored.record
                 logged = None if record_id in seen else self.states.pop((self._pseudonym(user), record_id), None)
                 seen.add(record_id)
                 groups: tuple[str, ...] = ()
-                if record is None:
+                if stored is None or record is None:
                     groups = ("unreadable",)
                 elif logged is None:
                     planted.append((user, record_id, record))
                     continue
-                elif logged:
-                    groups = self._compare_one(logged, user, record)
+                elif logged or stored.altered:
+                    groups = self._compare_one(logged, user, record) if logged else ()
+                    own = {_GROUP_OF.get(name, "other") for name in stored.altered}
+                    groups = (*groups, *(each for each in GROUPS if each in own - {*groups}))
                 else:
                     uncovered += 1
                     continue
@@ -133,6 +136,17 @@ class LoggedStates:
         if not differences:
             return compared
         return replace(compared, ok=False, problem=f"records that differ from the log: {len(differences)}")
+
+    def find_planted(self, snapshot: Snapshot, users: Iterable[str]) -> set[str]:
+        """Return the ids of the stored records of these users' keys or pseudonyms that the log doesn't know."""
+        owners = set(map(self._pseudonym, users))
+        return {
+            record_id
+            for key in snapshot.users()
+            if self._pseudonym(key) in owners
+            for record_id, _ in self._read_user(snapshot, key)
+            if (self._pseudonym(key), record_id) not in self.states
+        }
 
     def _note(self, row: AuditRow) -> None:
         detail = json.loads(row.detail)
@@ -175,7 +189,7 @@ class LoggedStates:
                 self._users[self._pseudonyms[user]] = user
         return self._pseudonyms[user]
 
-    def _read_user(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, MemoryRecord | None]]:
+    def _read_user(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, StoredRecord | None]]:
         """Return all records of a user by id; None for one that can't be read."""
         query = RecordQuery(user=user, archived=None)
         try:
@@ -183,9 +197,9 @@ class LoggedStates:
         except StoreCorruptError:
             yield from self._read_one_by_one(snapshot, user)
         else:
-            yield from ((stored.record.id, stored.record) for stored in records)
+            yield from ((stored.record.id, stored) for stored in records)
 
-    def _read_one_by_one(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, MemoryRecord | None]]:
+    def _read_one_by_one(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, StoredRecord | None]]:
         ids = {record_id for owner, record_id in self.states if owner == self._pseudonym(user)}
         ids |= {record_id for (record_id,) in snapshot.select(RecordQuery(user=user), "id")}
         is_named = False
@@ -196,6 +210,6 @@ class LoggedStates:
                 is_named = True
                 yield record_id, None
             else:
-                yield from ((record_id, stored.record) for stored in records)
+                yield from ((record_id, stored) for stored in records)
         if not is_named:
             yield "", None

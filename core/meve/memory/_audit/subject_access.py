@@ -47,7 +47,7 @@ def explain_recall(
         because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
         rule = f"{record.policy_class}, from {record.source}; stays {until}"
         rule += "; archived" if hit.archived else ""
-        rule += f"; replaced by {record.superseded_by}" if record.superseded_by is not None else ""
+        rule += f"; {_describe_end(record)}" if record.is_closed else ""
         hold = f"; on hold: {record.hold}" if record.hold else ""
         shared = shared_scores.get(record.id) if record.user_id is None else None
         explanations.append(
@@ -63,6 +63,13 @@ def explain_recall(
     return explanations
 
 
+def _describe_end(record: MemoryRecord) -> str:
+    if record.superseded_by is None:
+        return "replaced by a record that is gone"
+    why = f" ({record.flagged})" if record.flagged else ""
+    return f"replaced by {record.superseded_by}{why}"
+
+
 def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
     if recall is None:
         return []
@@ -72,13 +79,15 @@ def _scored_records(recall: Recall | None) -> list[tuple[MemoryRecord, float]]:
 def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str, Any]:
     """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
     now = runtime.clock.now()
-    records = [stored.record for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
+    every = [stored for stored in runtime.store.all_records(user) if not stored.record.expired(now)]
+    records = [stored.record for stored in every]
+    places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
         "user_id": user_id,
         "exported_at": now.isoformat(),
-        "records": [r.to_dict() for r in records if not r.archived and not r.is_closed],
-        "history": [r.to_dict() for r in records if not r.archived and r.is_closed],
-        "archived": [r.to_dict() for r in records if r.archived],
+        "records": [r.to_dict() | places.get(r.id, {}) for r in records if not r.archived and not r.is_closed],
+        "history": [r.to_dict() | places.get(r.id, {}) for r in records if not r.archived and r.is_closed],
+        "archived": [r.to_dict() | places.get(r.id, {}) for r in records if r.archived],
         "shared_scores": {
             record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}
             for record_id, s in sorted(runtime.store.shared_scores(user).items())

@@ -1,18 +1,93 @@
-"""Detects standing wishes of a user to the assistant, by rules for English."""
+"""Detects standing wishes of a user to the assistant, by rules for English.
+
+A wish asks the assistant to do something with its answers ("use", "explain", "call me"), and says that this lasts
+("always", "whenever I …"), or how the answers should be ("in German", "without jargon"). A request for one thing
+("write a poem", "translate this") is none.
+"""
 
 import re
 
-_VERBS = (
-    "add address answer ask avoid call cite convert end explain format give include keep make mention put quote reply "
-    "respond say show sign speak spell start suggest talk translate use write"
+
+def _any(words: str) -> str:
+    return f"(?:{'|'.join(word.replace('_', ' ') for word in words.split())})"
+
+
+_GERUND = (
+    "(?:us|say|call|writ|add|repeat|mention|ask|giv|explain|start|end|apologi[sz]|flatter|lectur|guess|assum|swear)"
 )
-_WISH = re.compile(
-    r"(?:please,?\s+)?(?:"
-    rf"(?:always|never|from\s+now\s+on,?|in\s+(?:the\s+)?future,?|don't\s+ever|do\s+not\s+ever)\s+(?:please\s+)?"
-    rf"(?:always\s+|never\s+|don't\s+|do\s+not\s+)?(?:{'|'.join(_VERBS.split())})\b"
-    r"|(?:keep|make)\s+(?:your\s+|all\s+|all\s+your\s+)?(?:answers|replies|responses)\b"
-    r"|call\s+me\s+(?!back\b|on\b|at\b|when\b|later\b|tomorrow\b|today\b))",
-    re.IGNORECASE,
+_VERBS = _any("""
+    add address answer apologi[sz]e ask assume avoid begin book call check cite compare consider convert define
+    double-check end explain flatter format give greet guess include keep lecture make mention put quote recommend
+    refer repeat reply respond round say show sign skip speak spell start sugar-?coat suggest swear talk translate
+    treat use verify write
+""")
+_PAST = {
+    "used": "use", "wrote": "write", "gave": "give", "said": "say", "spoke": "speak", "kept": "keep", "made": "make",
+    "put": "put", "began": "begin", "skipped": "skip", "replied": "reply", "called": "call", "were": "be", "was": "be",
+}  # fmt: skip
+_NOUN = _any("answers? replies reply responses? explanations? messages?")
+_MANNER = _any("""
+    brief briefer concise short shorter long longer simple simpler honest direct formal informal polite friendly
+    critical casual succinct blunt strict humorous funny kind clear plain neutral serious detailed wordy verbose
+    technical chatty cheerful
+""")
+_STYLE = _any("""
+    emojis? bullet_points bullets jargon small_talk abbreviations exclamation_marks slang markdown lower_case upper_case
+    capitals? pronouns disclaimers introductions? greetings apologies filler
+    (?:simple|plain|short|easy|long|foreign)_words (?:short|long|full|complete)_sentences
+    (?:simple|plain|marketing|technical)_language (?:metric|imperial)(?:_units)? celsius fahrenheit
+""")
+"""Ways of writing, which nobody asks for once."""
+_CONTENT = _any("headings tables examples sources links numbers")
+"""What may also be asked for once."""
+_LANGUAGE = _any("""
+    english french german spanish italian portuguese dutch swedish norwegian danish finnish polish czech russian
+    ukrainian greek turkish arabic hebrew hindi chinese mandarin japanese korean latin
+""")
+_LASTING = re.compile(
+    rf"\b(?:always|never|from (?:now|here|today|this point) on(?:wards)?|going forward|in (?:the )?future|every ?time"
+    rf"|each time|whenever|ever|at all times|(?:each|every|all|any)(?: of)?(?: your| the)? {_NOUN}|by default)\b"
+)
+_CONDITION = re.compile(
+    r"(?:(?:if|when|whenever|unless|every ?time|each time) (?:you\b|i (?:ask|send|write|say|want|quote|mention"
+    r"|tell|give|share|paste|post|type|talk)\b|\w+ing\b)[^,]*,\s*(?:then )?)"
+)
+_START = r"(?:from (?:now|here|today|this point) on(?:wards)?|going forward|in (?:the )?future|by default)"
+_MARKER = f"(?:always|never|only|{_START})"
+_WISHED = re.compile(
+    r"(?:i'd|i would) (?:rather|prefer|appreciate|like|love)(?: it)?(?: if| that)? you (?!to\b)(?:could |would )?"
+)
+_REQUEST = re.compile(
+    r"(?:(?:can|could|would|will) you|(?:i'd|i would) (?:like|prefer|love) you to|i (?:want|need|expect) you to"
+    r"|(?:it would|it'd) be (?:great|nice|good|helpful|better) if you(?: could| would)?"
+    r"|you (?:can|could|should|must|may|(?:have|need) to)|make sure (?:that you|you|to)|be sure to|remember to|try to"
+    r"|feel free to|let's)\b"
+)
+_LEAD = re.compile(rf"(?:please|just|also|and|so|hey|hi|ok(?:ay)?|{_MARKER})\b[,:]?\s+")
+_NEGATION = re.compile(r"(?:don't|do not|didn't|did not|never|stop|avoid|no need to|not)\b(?: ever)?\s+")
+_ONE_OFF = re.compile(
+    r"\b(?:this|that|these|those|today|tomorrow|tonight)\b|\b(?:in|to|for|on) (?:the|my|his|her|our|their|an?)\b"
+    rf"|^\w+ (?:me |us )?(?:an?|the|my|his|her|our|their)\b(?! (?:{_STYLE}|{_CONTENT}|{_NOUN}|answer))"
+)
+"""What a request for one thing has: an object that is pointed at."""
+_NAMING = re.compile(
+    r"(?:call (?:me|us|myself)|(?:address|treat|refer to|speak to|talk to) (?:me|us|my \w+)(?: as| like)) (?!back"
+    r"|on\b|at\b|in\b|when|later|tomorrow|today|tonight|if\b|after|before|again|now\b|soon|an?\b(?= (?:taxi|cab)))"
+)
+_HOW = re.compile(
+    r"(?:answer|reply|respond|speak|talk|write|explain)(?: me| to me| things| everything)?,? (?:"
+    r"(?:in|with|without|like|as)(?! (?:the|my|an?|this|that|your?)\b)|like an?\b|step by step"
+    r"|(?:more |less )?(?:plainly|simply|briefly|clearly|formally|informally|politely|concisely|directly|casually)\b"
+    rf"|(?:\w+ )?{_LANGUAGE}(?=$|,| (?:only|with me|to me|when|unless|please)))"
+    r"|(?:format|write|give|show|express) (?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
+)
+_OBJECT = r"(?:(?:me|us|any|some|so|too|many|much|only|more|fewer|the|your|of|all) )*"
+_BEHAVIOUR = r"(?:apologi[sz]|flatter|lectur|guess|assum|greet|swear|sugar-?coat)(?:es?|ing)?"
+_ABOUT_ANSWERS = re.compile(
+    rf"your (?:{_NOUN}|tone|style|language) (?:(?:is|are) (?:\w+ )?(?:too|always|never)|should|must|need)\b"
+    r"|i (?:really )?(?:(?:do not|don't) (?:want|need|like)|prefer|like|want|need|hate|dislike) "
+    rf"(?:(?:.* in your|(?:your|{_MANNER}|\w+er)) {_NOUN}$|(?:any )?{_STYLE}$)"
+    rf"|no (?:more )?{_STYLE}"
 )
 
 
@@ -21,5 +96,65 @@ def is_standing_wish(text: str) -> bool:
 
     >>> [is_standing_wish(t) for t in ("Always answer in German.", "Please keep your answers short.", "Never mind!")]
     [True, True, False]
+    >>> [is_standing_wish(t) for t in ("Don't use emojis.", "When I ask for code, use Python.", "Translate this.")]
+    [True, True, False]
     """
-    return _WISH.match(text.strip()) is not None
+    sentence = re.split(r"(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
+    plain = " ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?")
+    if _ABOUT_ANSWERS.match(_strip(plain, _LEAD)):
+        return True
+    if re.match(rf"{_START},? you(?:'re| are)\b", plain):
+        return True
+    core, has_condition, is_wished, is_reminder = plain, False, False, False
+    for _ in range(6):
+        before = core
+        core = _strip(core, _LEAD)
+        for pattern in (_CONDITION, _WISHED, _REQUEST):
+            rest = _strip(core, pattern)
+            has_condition |= rest != core and pattern is _CONDITION
+            is_wished |= rest != core and pattern is _WISHED
+            is_reminder |= rest != core and core.startswith(("make sure", "be sure", "remember", "try"))
+            core = rest
+        if core == before:
+            break
+    lasts = (
+        has_condition or is_wished or _LASTING.search(plain) is not None or plain.startswith(("only ", "please only "))
+    )
+    if text.rstrip().endswith("?") and core == plain:
+        return False  # "Be honest, was it good?"
+    return _asks(core, lasts=lasts, is_reminder=is_reminder)
+
+
+def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
+    """Return whether the rest of a sentence, without what leads to it, asks for a way of answering."""
+    rest = _strip(core, _NEGATION)
+    is_denied, rest = rest != core, _strip(rest, _LEAD)
+    first, _, more = rest.partition(" ")
+    first = _PAST.get(first, first)
+    rest = f"{first} {more}".rstrip()
+    if first == "be":
+        return re.match(rf"be (?:(?:more|less|very|as|so|too|that) )?{_MANNER}\b", rest) is not None
+    if re.match(r"(?:call|address|treat|refer)\b", rest):
+        return _NAMING.match(rest) is not None
+    if re.match(r"keep\b", rest) and re.search(rf"\b(?:{_MANNER}|under \d+ words)\b", rest):
+        return lasts or re.search(rf"\b(?:{_NOUN}|tone|it|things)\b", rest) is not None
+    if re.match(rf"(?:keep|make) (?:all )?(?:your )?{_NOUN}\b", rest) or (is_denied and re.match(_STYLE, rest)):
+        return True
+    if not re.match(rf"(?:{_VERBS}|{_GERUND}ing)\b", rest):
+        return False
+    if lasts and not re.match(r"(?:ask|call|check) (?:my|his|her|the)\b", rest):
+        return True
+    if _ONE_OFF.search(rest):
+        return False
+    nouns = f"(?:{_STYLE}|{_CONTENT})" if is_reminder or is_denied else _STYLE
+    return (
+        re.match(rf"\S+ {_OBJECT}{nouns}\b", rest) is not None
+        or _HOW.match(rest) is not None
+        or (is_denied and re.match(rf"(?:{_BEHAVIOUR}|{_GERUND}ing)\b", rest) is not None)
+    )
+
+
+def _strip(text: str, pattern: re.Pattern[str]) -> str:
+    """Return a text without a pattern at its beginning."""
+    match = pattern.match(text)
+    return text if match is None else text[match.end() :].lstrip(" ,")

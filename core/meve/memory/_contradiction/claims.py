@@ -10,7 +10,7 @@ from meve.memory._contradiction import lexicon
 from meve.memory._contradiction.values import normalise_values
 
 _TOKEN = re.compile(r"[-+]?\d(?:[\w.:/-]*\w|%)?%?|[^\W\d_](?:\w|['’](?=\w)|(?<=\w)[+#])*", re.UNICODE)
-_OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-Z][\w-]+)['’]s\b")
+_OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-Z][\w-]{1,50})['’]s\b")
 NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+")
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
 _SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”„()/&-]")

@@ -65,6 +65,7 @@ ONE_NAME_PHRASE = re.compile(
     r"\b(?i:answer|repl(?:y|ies)|respond|write|talk|speak)\b.{0,20}\bin [A-Z]"
 )
 """Phrases for such a relation."""
+TITLES = _words("mr mrs ms miss dr prof sir")
 NAMING = _words("name named called")
 MEASURES = _words("""
 is are be open opens close closes leave leaves depart departs start starts begin begins end ends arrive arrives cost

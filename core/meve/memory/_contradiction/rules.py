@@ -3,8 +3,9 @@
 from typing import Protocol
 
 from meve.components.lexical.analyzers import stem
+from meve.memory._contradiction import places
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_different_times
-from meve.memory._contradiction.lexicon import MEASURES, MONTHS, NAMING, UNIQUE_KIN, VERBS
+from meve.memory._contradiction.lexicon import MEASURES, MONTHS, NAMING, TITLES, UNIQUE_KIN, VERBS
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 _SUBJECT_SHARE = 0.6
@@ -14,6 +15,9 @@ need want give take get have keep use make do go come put let like require ask t
 """
 _VERBS = frozenset(map(stem, _COMMON_VERBS.split()))
 """Words that don't distinguish subjects."""
+
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Contradiction(Protocol):
@@ -46,7 +50,7 @@ class RuleContradiction:
 
         If each statement has a word, other than common verbs, that the other lacks, their subjects differ: "basil needs
         sun" and "fennel needs shade". So they do if two kinds of values differ. A missed contradiction does less harm
-        than a false one.
+        than a false one. `other` is the later statement.
         """
         if not have_same_subject(one, other) or _differ_in_subject(one, other):
             return ""
@@ -85,16 +89,26 @@ def _each_has_own(one: frozenset[str], other: frozenset[str]) -> bool:
 def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset[str], after: frozenset[str]) -> bool:
     """Return whether only one of two values can hold."""
     if kind == "name":
-        return _is_one_name(one.claim, before) and _is_one_name(other.claim, after)
+        are_single = _is_one_name(one.claim, before) and _is_one_name(other.claim, after)
+        return are_single and not _may_both_name_it(one, other, before, after)
     if _each_has_own(one.subject | one.values.names, other.subject | other.values.names):
         return False
     if kind == "day" and bool(before & MONTHS) != bool(after & MONTHS):
         return False
     if kind == "day" and not (_follows_verb(one.claim, before) and _follows_verb(other.claim, after)):
         return False  # "I have lunch duty on Monday" and another day may both hold
+    if kind == "number" and _have_unclear_units(before, after):
+        return False
     if kind == "number" and one.values.numbers.isdisjoint(other.values.numbers) and min(len(before), len(after)) > 1:
         return False  # another period, such as "from 9 to 12"
     return _is_one_value(one.claim, before) and _is_one_value(other.claim, after)
+
+
+def _have_unclear_units(before: frozenset[str], after: frozenset[str]) -> bool:
+    """Return whether equal numbers have a unit that may be the same: "1 m", "1m" and "1 minute"."""
+    numbers = [{number.rstrip(_LETTERS) for number in values} for values in (before, after)]
+    is_unclear = any(number[-1].isdigit() or number[-1] == "m" for number in before | after)
+    return is_unclear and numbers[0] == numbers[1]
 
 
 def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
@@ -125,6 +139,27 @@ def _is_one_name(claim: Claim, names: frozenset[str]) -> bool:
     follows = claim.words[places[-1] + 1 : places[-1] + 2] if places else ()
     is_one = bool(places) and places[-1] - places[0] == len(places) - 1
     return is_one and VERBS.isdisjoint(follows)
+
+
+def _may_both_name_it(one: Statement, other: Statement, before: frozenset[str], after: frozenset[str]) -> bool:
+    """Return whether one place may be part of the other, or both may name one person: "Germany" and "Berlin".
+
+    Places are told apart only if the later statement has a word of change, or both are known to be of one kind.
+    """
+    if not places.WORDS.isdisjoint({*one.claim.words, *other.claim.words}):
+        return not (other.claim.cues - one.claim.cues) and not places.are_of_one_kind(before, after)
+    if before.isdisjoint(TITLES) != after.isdisjoint(TITLES):
+        return True  # "Markus" and "Mr Weber"
+    shared = (one.values.names & other.values.names) - TITLES
+    return any(
+        not shared.isdisjoint(_neighbours(claim, names)) for claim, names in ((one.claim, before), (other.claim, after))
+    )
+
+
+def _neighbours(claim: Claim, names: frozenset[str]) -> set[str]:
+    """Return the words right before and after a name."""
+    found = [n for n, word in enumerate(claim.words) if word in names]
+    return {*claim.words[max(0, found[0] - 1) : found[0]], *claim.words[found[-1] + 1 :][:1]}
 
 
 def have_same_subject(one: Statement, other: Statement) -> bool:

@@ -21,6 +21,8 @@ class UpdateVerdict:
     relation: UpdateRelation
     reason: str = ""
     """A word for the rule that decided, such as `number` or `change`, without text of the statements."""
+    probability: float | None = None
+    """A model's probability, in [0, 1], that the older statement no longer holds; None if no model was asked."""
 
 
 class UpdateJudge(Protocol):

@@ -15,6 +15,8 @@ _TENS_FROM_TWENTY = "twenty thirty forty fifty sixty seventy eighty ninety"
 _SMALL = {word: n for n, word in enumerate(_UP_TO_NINETEEN.split())}
 _TENS = {word: 10 * n for n, word in enumerate(_TENS_FROM_TWENTY.split(), start=2)}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000}
+_LARGEST = 10**15
+"""Words that name more than this stay words, such as "hundred" many times over."""
 _NUMBER_WORDS = "|".join([*_SMALL, *_TENS, *_SCALES])
 _SPELLED = re.compile(
     rf"\b(?:a (?=hundred|thousand|million))?(?:{_NUMBER_WORDS})(?:(?:[\s-]+|\s+and\s+)(?:{_NUMBER_WORDS}))*\b", re.I
@@ -48,8 +50,8 @@ _DOTTED_DATE = re.compile(r"\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b")
 _WEEKDAY = re.compile(r"\b(Mon|Tues?|Wed|Thu(?:rs?)?|Fri)\b\.?|\b((?:mon|tues|wednes|thurs|fri|satur|sun)day)s\b", re.I)
 _SHORT_DAYS = {"mon": "monday", "tue": "tuesday", "wed": "wednesday", "thu": "thursday", "fri": "friday"}
 
-_CURRENCIES = {"$": "usd", "€": "eur", "£": "pound", "¥": "yen"}
-_SIGNED = re.compile(r"([$€£¥])\s?(\d+(?:\.\d+)?)")
+_CURRENCIES = {"$": "usd", "€": "eur", "£": "gbp"}
+_SIGNED = re.compile(r"([$€£])\s?(\d+(?:\.\d+)?)")
 _UNITS: Mapping[str, tuple[str, float]] = {
     name: (base, factor)
     for base, factor, names in (
@@ -57,17 +59,18 @@ _UNITS: Mapping[str, tuple[str, float]] = {
         ("g", 1_000, "kg kgs kilo kilos kilogram kilograms"), ("lb", 1, "lb lbs"),
         ("mm", 1, "mm millimetre millimetres millimeter millimeters"),
         ("mm", 10, "cm centimetre centimetres centimeter centimeters"),
-        ("mm", 1_000, "m metre metres meter meters"),
+        ("mm", 1_000, "metre metres meter meters"),
         ("mm", 1_000_000, "km kilometre kilometres kilometer kilometers"), ("mile", 1, "mile miles"),
         ("ml", 1, "ml millilitre millilitres"), ("ml", 1_000, "l litre litres liter liters"),
         ("min", 1 / 60, "sec secs seconds"), ("min", 1, "min mins minute minutes"), ("min", 60, "h hr hrs hour hours"),
         ("day", 1, "day days"), ("day", 7, "week weeks"), ("month", 1, "month months"), ("month", 12, "year years"),
-        ("%", 1, "% percent"), ("eur", 1, "eur euro euros"), ("usd", 1, "usd dollar dollars"),
-        ("pound", 1, "gbp pound pounds quid"), ("yen", 1, "jpy yen"),
+        ("%", 1, "% percent"), ("eur", 1, "eur euro euros"), ("usd", 1, "usd dollar dollars"), ("gbp", 1, "gbp quid"),
+        ("pound", 1, "pound pounds"), ("yen", 1, "jpy yen"),
     )
     for name in names.split()
 }  # fmt: skip
-"""For each name of a unit: its base unit, and how many of these it is."""
+"""For each name of a unit: its base unit, and how many of these it is. Left out is "m", which may mean metres, minutes
+or millions; "pound" may be a weight or money, and so is a unit of its own."""
 _QUANTITY = re.compile(
     rf"(?<![\w.:/-])(\d+(?:\.\d+)?)[\s-]?({'|'.join(sorted(map(re.escape, _UNITS), key=len, reverse=True))})(?!\w)",
     re.I,
@@ -104,6 +107,8 @@ def _spell_out(match: re.Match[str]) -> str:
             if (current % 10 and word in _TENS) or (0 < current % 100 < 20 and word in _SMALL):
                 return match[0]  # several numbers, such as a year or a telephone number
             current += _SMALL.get(word, 0) + _TENS.get(word, 0)
+        if current > _LARGEST:
+            return match[0]
     return str(total + current)
 
 
@@ -146,6 +151,8 @@ def _weekday(match: re.Match[str]) -> str:
 
 
 def _quantity(match: re.Match[str]) -> str:
+    if match[2] in ("G", "H"):
+        return f"{match[1]}-{match[2]}"  # "5G" is no weight
     base, factor = _UNITS[match[2].lower()]
     return f"{_number(float(match[1]) * factor)}{base}"
 

@@ -109,7 +109,10 @@ class Reflector:
         """Return the stored vector of a record, or embed it again if the record was erased or changed since."""
         stored = self._runtime.store.find(SHARED if record.user_id is None else user, record.id)
         unchanged = stored is not None and stored.record.text == record.text
-        return stored.vector if stored is not None and unchanged else self._runtime.stored(record).vector
+        is_comparable = stored is not None and stored.model == self._runtime.embedder.model
+        return (
+            stored.vector if stored is not None and unchanged and is_comparable else self._runtime.stored(record).vector
+        )
 
     def _adjust(
         self, user: str, records: tuple[MemoryRecord, ...], verdicts: Mapping[str, UsageVerdict], recall: str

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -34,6 +35,10 @@ _PRONOUN_ONE = re.compile(r"(?<=\w )ones?\b(?!\s+\w)", re.IGNORECASE)
 """As in "the green one", which is no number."""
 _NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|far|big)\b", re.IGNORECASE)
 """What a question asks for, and its own numbers."""
+_MOST_CLAIMS = 100
+"""The sentences of an answer that are compared with each memory; later ones contradict nothing."""
+_JOINED = 500
+"""The last characters of a question that are joined to each value of an answer."""
 _NO_VALUES = parse_values("")
 _DENIAL = re.compile(r"(?:no|nope|nah)\W*", re.IGNORECASE)
 
@@ -84,7 +89,8 @@ class RuleUsageJudge:
         if not answer_sentences:
             return [UsageVerdict(outcome="unmentioned", reason="the answer is empty") for _ in memories]
         sentence_vectors = self.embedder.embed_passages(answer_sentences)
-        claims = [_complete(query, claim) for sentence in answer_sentences if (claim := _find_claim(sentence))]
+        claimed = islice(filter(None, map(_find_claim, answer_sentences)), _MOST_CLAIMS)
+        claims = [_complete(query, claim) for claim in claimed]
         said = parse_values(answer)
         query_words, answer_words, *memory_words = (
             set(content_words(normalise_values(text))) for text in (query, answer, *memories)
@@ -168,7 +174,7 @@ def _complete(query: str, sentence: str) -> _Claim:
     is_amount = statement.values.numbers and FUNCTION_WORDS.isdisjoint(words(sentence))  # "900 euros."
     if statement.subject and not is_amount:
         return _Claim(sentence, has_own_names=True, is_joined=False)
-    joined = f"{_NOT_SUBJECT.sub('', query).rstrip(' ?')}{suffix}"
+    joined = f"{_NOT_SUBJECT.sub('', query[-_JOINED:]).rstrip(' ?')}{suffix}"
     return _Claim(joined, has_own_names=bool(statement.values.names), is_joined=True)
 
 

@@ -8,6 +8,7 @@ from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
+from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, validity
 from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
@@ -19,9 +20,15 @@ def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime
 
 
 def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
-    """Return whether a record was restored after both were written, so that both hold."""
-    restored = [record.restored_at for record in (one, other) if record.restored_at is not None]
-    return bool(restored) and max(restored) >= max(one.created_at, other.created_at)
+    """Return whether a record was restored, and the other isn't what the user said later, so that both hold."""
+    return any(_is_protected(*pair) for pair in ((one, other), (other, one)))
+
+
+def _is_protected(record: MemoryRecord, other: MemoryRecord) -> bool:
+    restored = record.restored_at
+    if restored is None:
+        return False
+    return other.source != "chat_user" or validity(other)[0] <= restored
 
 
 def have_same_readers(one: MemoryRecord, other: MemoryRecord) -> bool:
@@ -39,6 +46,21 @@ def may_replace(older: MemoryRecord, newer: MemoryRecord) -> bool:
     What a user said is replaced only by what the user says, other records also by those of their own source.
     """
     return have_same_readers(older, newer) and newer.source in ("chat_user", older.source)
+
+
+def is_removable(record: MemoryRecord, policy: Policy) -> bool:
+    """Return whether maintenance may remove a record that hasn't expired."""
+    return not record.hold and not record.pinned and policy.rule(record.policy_class).prune
+
+
+def may_close(record: MemoryRecord, by: MemoryRecord, policy: Policy) -> bool:
+    """Return whether a record may be closed for another one that prevails, unless an answer contradicted that one.
+
+    Held records are never closed; unprunable ones and standing wishes only for their own kind.
+    """
+    if record.hold or by.flagged or (record.is_standing and not by.is_standing):
+        return False
+    return is_removable(record, policy) or not is_removable(by, policy)
 
 
 @dataclass(frozen=True, slots=True)

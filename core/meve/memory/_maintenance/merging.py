@@ -10,12 +10,23 @@ from meve._formulas import cosines
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
-from meve.memory._maintenance.deduplication import have_same_readers, is_settled, may_replace, precedence
+from meve.memory._maintenance.deduplication import (
+    have_same_readers,
+    is_settled,
+    may_close,
+    may_replace,
+    precedence,
+)
 from meve.memory._maintenance.nomination import find_related_pairs
 from meve.memory.records import MemoryRecord, StoredRecord, validity
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
+
+
+_OTHERWISE = {name: f"another {name} than" for name in ("number", "day", "name")}
+_OTHERWISE |= {"denial": "denied by", "change": "changed by"}
+"""By what a judge found: why a record is closed."""
 
 
 class DuplicateMerger:
@@ -41,7 +52,7 @@ class DuplicateMerger:
             verdict = self._judge(older, newer)
             if verdict.relation == "replaces" and may_replace(older.record, newer.record):
                 winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
-                self._supersede(winner, loser, verdict.reason)
+                self._supersede(winner, loser, verdict)
             elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
 
@@ -75,19 +86,16 @@ class DuplicateMerger:
     def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
-    def _supersede(self, winner: StoredRecord, loser: StoredRecord, kind: str) -> None:
-        """Close the loser, unless an answer contradicted the winner.
-
-        Held records are never superseded; unprunable ones and standing wishes only by their own kind.
-        """
+    def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
+        """Close the loser, if it may be closed."""
         plan, w, x = self._plan, winner.record, loser.record
-        if x.hold or w.flagged or (x.is_standing and not w.is_standing):
+        if not may_close(x, w, plan.policy):
             return
-        if plan.is_removable(w) and not plan.is_removable(x):
-            return
-        flagged = replace(loser, record=replace(x, flagged=f"another {kind} than {w.id}"))
-        reason = f"{w.id} says another {kind}, and is newer or better"
-        plan.close(flagged, w, "supersede", reason, plan.report.superseded, rule="contradiction", difference=kind)
+        kind, evidence = verdict.reason, {} if verdict.probability is None else {"probability": verdict.probability}
+        flagged = replace(loser, record=replace(x, flagged=f"{_OTHERWISE.get(kind, 'contradicted by')} {w.id}"))
+        reason = f"{w.id} says otherwise ({kind}), and is newer or better"
+        where = plan.report.superseded
+        plan.close(flagged, w, "supersede", reason, where, rule="contradiction", difference=kind, **evidence)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
@@ -97,12 +105,13 @@ class DuplicateMerger:
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):
             return
+        is_copy = have_equal_words(self._statement(w).claim, self._statement(x).claim)  # a judge may find more the same
         merged = replace(
             w,
             reflection=max(plan.score(w), plan.score(x)),
             uses=w.uses + x.uses,
             tags=tuple(sorted({*w.tags, *x.tags})),
-            derived_from=tuple(sorted({*w.derived_from, x.id})),
+            derived_from=tuple(sorted({*w.derived_from, x.id})) if is_copy else w.derived_from,
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),
             used_at=max((t for t in (w.used_at, x.used_at) if t), default=None),
             version=w.version + 1,
@@ -110,11 +119,12 @@ class DuplicateMerger:
         plan.replace(longer, merged)
         cosine = round(_cosine(longer, shorter), 4)
         reason = f"{w.id} says the same"
-        plan.close(shorter, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
+        judged = shorter if is_copy else replace(shorter, record=replace(x, flagged=f"said in other words by {w.id}"))
+        plan.close(judged, w, "merge", reason, plan.report.merged, rule="merging.similarity", cosine=cosine)
 
 
 def _cosine(one: StoredRecord, other: StoredRecord) -> float:
-    return float(cosines(one.vector, other.vector[None])[0])
+    return float(cosines(one.vector, other.vector[None])[0]) if one.model == other.model else 0.0
 
 
 def _expiry_or_max(record: MemoryRecord) -> datetime:

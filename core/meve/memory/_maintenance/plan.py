@@ -1,6 +1,6 @@
 """The plan of one user's maintenance: the records to remove, change and archive. Writers may write while it is made."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -13,18 +13,19 @@ from meve.errors import ModelError, wrap_errors
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import find_removable, reason_of
 from meve.memory._maintenance.archiving import archive_idle
+from meve.memory._maintenance.deduplication import is_removable
 from meve.memory._maintenance.merging import DuplicateMerger
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.reopening import reopen_orphans
 from meve.memory._maintenance.summaries import summarise_related
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, user_of, validity
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, is_part, user_of, validity
 from meve.memory.stores._record_store import RecordTransaction
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
-_STEPS = ("expired", "restored", "pruned", "merged", "superseded", "summarised", "archived")
+_STEPS = ("expired", "restored", "pruned", "merged", "superseded", "summarised", "archived", "left_closed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +34,18 @@ class MaintenanceReport:
 
     expired: dict[UserId | None, list[str]] = field(default_factory=dict)
     restored: dict[UserId | None, list[str]] = field(default_factory=dict)
-    """Replaced records that hold again, because the record that replaced them is gone."""
+    """Parts of summaries, and copies, that hold again, because the record that contained them is gone."""
     pruned: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records erased for a low score, or beyond the cap; only if the policy says so (`pruning.erase`)."""
     merged: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Duplicates of another record, which replaces them."""
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that a newer one contradicts and replaces."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Records that were idle, of a low score, or beyond the cap."""
+    left_closed: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Closed records that another one had replaced which was erased now. They stay closed; `restore` takes one back."""
     scrubbed: bool = True
     """Whether no file holds a byte of the erased records."""
 
@@ -78,13 +83,22 @@ class MaintenancePlan:
         self.version = reader.version(user)
         """The user's version before the records were read."""
         every = reader.all_records(user)
+        self.archived: dict[str, StoredRecord] = {}
+        self.records: dict[str, StoredRecord] = {}
+        """By id, the active records with their planned changes."""
+        self.erased: dict[str, MemoryRecord] = {}
+        """By id, the records that are to be erased."""
+        self._closed: dict[str, list[MemoryRecord]] = {}
+        """By the id of a record, the closed ones that it replaced."""
+        for stored in every:
+            if stored.record.superseded_by is not None:
+                self._closed.setdefault(stored.record.superseded_by, []).append(stored.record)
         for record in find_removable(every, self.now):
-            self.erase(record, "expire", reason_of(record))
-            self.note(self.report.expired, record.id)
+            self.erase(record, "expire", reason_of(record), self.report.expired)
+        every = [stored for stored in every if stored.record.id not in self.erased]
         every = [s for s in every if s.record.kind != "message" and not s.record.expired(self.now)]
         self.archived = {s.record.id: s for s in every if s.record.archived}
         self.records = {s.record.id: s for s in every if not s.record.archived}
-        """By id, the active records with their planned changes."""
         self._plan()
 
     def apply(self, transaction: RecordTransaction) -> None:
@@ -102,6 +116,10 @@ class MaintenancePlan:
             self._try(partial(summarise_related, self))
             archive_idle(self)
         enforce_cap(self)
+        for by, closed in self._closed.items():
+            for record in closed if by in self.erased else ():
+                if record.id not in self.erased and not is_part(record, self.erased[by]):
+                    self.note(self.report.left_closed, record.id)
 
     def _try(self, plan_changes: Callable[[], None]) -> None:
         """Plan some changes; a model failure must not block the removal of expired records."""
@@ -121,7 +139,7 @@ class MaintenancePlan:
 
     def is_removable(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may remove a record that hasn't expired."""
-        return not record.hold and not record.pinned and self.policy.rule(record.policy_class).prune
+        return is_removable(record, self.policy)
 
     def may_hide(self, record: MemoryRecord) -> bool:
         """Return whether maintenance may prune, archive or summarise a record; none that was restored."""
@@ -129,9 +147,14 @@ class MaintenancePlan:
 
     def nearest_pairs(self, ids: Iterable[str], threshold: float) -> list[tuple[str, str]]:
         """Return pairs of ids with a cosine of at least `threshold`, highest first; of each id only the nearest few."""
-        keys = sorted(ids)
-        if len(keys) < 2:
-            return []
+        by_model: dict[str, list[str]] = {}
+        for key in sorted(ids):
+            by_model.setdefault(self.records[key].model, []).append(key)
+        pairs = {pair: cosine for keys in by_model.values() for pair, cosine in self._near(keys, threshold)}
+        return sorted(pairs, key=lambda pair: (-pairs[pair], pair))
+
+    def _near(self, keys: list[str], threshold: float) -> Iterator[tuple[tuple[str, str], float]]:
+        """Yield the pairs of records whose vectors, of one model, are near, and their cosines."""
         vectors = normalize(np.array([self.records[key].vector for key in keys]))
         pairs: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
@@ -142,7 +165,7 @@ class MaintenancePlan:
                 if len(near) > NEIGHBOURS:
                     near = near[np.argsort(-row[near], kind="stable")[:NEIGHBOURS]]
                 pairs.update({(min(i, j), max(i, j)): float(row[j]) for j in near.tolist()})
-        return [(keys[i], keys[j]) for i, j in sorted(pairs, key=lambda pair: (-pairs[pair], pair))]
+        yield from (((keys[i], keys[j]), cosine) for (i, j), cosine in pairs.items())
 
     def add(self, stored: StoredRecord, reason: str) -> None:
         """Insert a new record."""
@@ -159,10 +182,27 @@ class MaintenancePlan:
             self.records[record.id] = changed
         self._replaced[record.id] = changed
 
-    def erase(self, record: MemoryRecord, action: Action, reason: str, **detail: Any) -> None:  # noqa: ANN401
+    def erase(
+        self,
+        record: MemoryRecord,
+        action: Action,
+        reason: str,
+        where: dict[UserId | None, list[str]],
+        **detail: Any,  # noqa: ANN401
+    ) -> None:
+        """Erase a record and its copies. Other records that it replaced stay closed."""
+        if record.id in self.erased:
+            return
+        self.erased[record.id] = record
         self._replaced.pop(record.id, None)
+        self.records.pop(record.id, None)
+        self.archived.pop(record.id, None)
         self._steps.append(lambda transaction: transaction.erase(self.user, record))
         self.log(record, action, reason, **detail)
+        self.note(where, record.id)
+        for closed in self._closed.get(record.id, ()):
+            if is_part(closed, record) and record.kind == "fact" and not closed.hold:
+                self.erase(closed, action, f"{record.id} says the same: {reason}", where, **detail)
 
     def close(
         self,
@@ -180,6 +220,7 @@ class MaintenancePlan:
         end = since if since > validity(record)[0] else self.now
         closed = replace(record, valid_to=end, superseded_by=by.id, version=record.version + 1)
         self.replace(stored, closed)
+        self._closed.setdefault(by.id, []).append(closed)
         self.log(closed, action, reason, rule=rule, evidence={"by": by.id, **evidence}, inverse="restore")
         self.note(where, record.id)
 

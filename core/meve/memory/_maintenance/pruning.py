@@ -36,8 +36,6 @@ def enforce_cap(plan: "MaintenancePlan") -> None:
 def _prune(plan: "MaintenancePlan", stored: StoredRecord, rule: str, reason: str) -> None:
     record, score = stored.record, round(plan.score(stored.record), 4)
     if plan.policy.pruning.erase:
-        plan.erase(record, "prune", reason, rule=rule, evidence={"score": score}, inverse="")
-        plan.note(plan.report.pruned, record.id)
-        del plan.records[record.id]
+        plan.erase(record, "prune", reason, plan.report.pruned, rule=rule, evidence={"score": score}, inverse="")
     else:
-        plan.archive(stored, "prune", reason, plan.report.pruned, rule=rule, score=score)
+        plan.archive(stored, "archive", reason, plan.report.archived, rule=rule, score=score)

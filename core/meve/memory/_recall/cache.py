@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 
-from meve.memory._recall.user_index import UserIndexes
+from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory.records import SHARED
 from meve.memory.stores._record_store import UserChange
 

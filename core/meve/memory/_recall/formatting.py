@@ -39,6 +39,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     """
     wishes = [r for r in recall.standing if _is_current(memory, recall, r)] if standing else []
     shown = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
+    memory._note_left_out(len(wishes) - len(shown))
     known = {record.id for record in shown}
     lines = [
         _quote(f"{passage.passage.prompt_text} id {passage.passage.id}" if ids else passage.passage.prompt_text)

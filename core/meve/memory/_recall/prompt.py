@@ -4,6 +4,7 @@ Source: MemoryArchitect, section E. Whatever doesn't fit is cut: first the summa
 from the oldest on, at last the standing wishes. System text and question are never cut.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,10 @@ from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
 from meve.ports import TokenCounter
 
+logger = logging.getLogger("meve")
 WISHES = "The user's standing wishes, to respect in every answer (of two that disagree, the later one holds):"
+SHORT_WISHES = "The user's standing wishes:"
+"""The heading where the longer one leaves no room for a wish."""
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
 STANDING_TOKENS = 256
 """The token budget of the memories that stand in every prompt."""
@@ -36,6 +40,18 @@ class PromptBudget:
     summary_share: float = 0.25
     """Maximum share of the summary of older turns in the same tokens, in [0, 1]."""
 
+    def __post_init__(self) -> None:
+        """Raise ConfigurationError for a value out of range."""
+        least = {"max_tokens": 1, "headroom": 0, "standing_tokens": 0, "verbatim_turns": 0}
+        for name, minimum in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+                raise ConfigurationError(f"{name} must be a whole number, {minimum} or more, got {value!r:.40}")
+        for name in ("facts_share", "summary_share"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be a number between 0 and 1, got {value!r:.40}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
@@ -55,6 +71,8 @@ class Prompt:
     recall: Recall
     left_out: Mapping[str, int]
     """The number of `turns`, `facts` and `standing` wishes that did not fit."""
+    standing_left_out: tuple[str, ...] = ()
+    """The ids of the standing wishes that did not fit, the oldest first."""
 
 
 def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
@@ -104,6 +122,44 @@ def fit_wishes(
     return shown[::-1]
 
 
+class LeftOutNote:
+    """Logs, the first time, that standing wishes did not fit."""
+
+    def __init__(self) -> None:
+        self._is_done = False
+
+    def __call__(self, count: int) -> None:
+        """Note how many did not fit."""
+        if count and not self._is_done:
+            self._is_done = True
+            logger.warning(
+                "%d of a user's standing wishes did not fit into a prompt: raise max_tokens or standing_tokens, "
+                "shorten the wishes, or erase some; this is logged once",
+                count,
+            )
+
+
+def choose_wishes(
+    records: Sequence[MemoryRecord], system: str, query: str, budget: PromptBudget, tokens: TokenCounter
+) -> tuple[str, list[MemoryRecord]]:
+    """Return the heading of the standing memories, and those that fit beside system text and question.
+
+    Args:
+        records: the memories, the oldest first.
+        system: the system text.
+        query: the question.
+        budget: the budget.
+        tokens: counts tokens.
+    """
+    for heading in (WISHES, SHORT_WISHES):
+        taken = tokens.count("\n\n".join(block for block in (system, heading, query) if block))
+        room = budget.max_tokens - budget.headroom - taken
+        shown = fit_wishes(records, min(budget.standing_tokens, room), tokens.count_many)
+        if shown:
+            return heading, shown
+    return WISHES, []
+
+
 def format_wish(record: MemoryRecord) -> str:
     """Return a standing memory as one line."""
     return f"- {' '.join(record.text.split())}"
@@ -128,6 +184,7 @@ def compose_prompt(
     recall: Recall,
     history: Sequence[Turn],
     *,
+    heading: str,
     wishes: Sequence[MemoryRecord],
     summary: str,
     system: str,
@@ -140,7 +197,7 @@ def compose_prompt(
     Pass a summary that was made before the recall, since recalled memories may expire while a summariser runs.
     """
     recent = list(history[-budget.verbatim_turns :]) if budget.verbatim_turns else []
-    standing = [format_wish(record) for record in wishes]
+    shown = list(wishes)
     known = {record.id for record in wishes}
     facts = [p.passage.prompt_text for p in recall.passages if p.passage.id not in known]
     facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
@@ -148,7 +205,7 @@ def compose_prompt(
     def join() -> str:
         blocks = [
             system,
-            "\n".join([WISHES, *standing]) if standing else "",
+            "\n".join([heading, *map(format_wish, shown)]) if shown else "",
             "\n".join([FACTS, *facts]) if facts else "",
             f"{EARLIER}\n{summary}" if summary else "",
             "\n".join([RECENT, *(turn.label + turn.text for turn in recent)]) if recent else "",
@@ -166,15 +223,15 @@ def compose_prompt(
             dropped += 1
         elif recent:
             recent.pop(0)
-        elif standing:
-            standing.pop(0)
+        elif shown:
+            shown.pop(0)
         else:
             raise _too_small(count, limit)
     return Prompt(
         text=join(),
         tokens=count,
         system=system,
-        standing="\n".join(standing),
+        standing="\n".join(map(format_wish, shown)),
         facts="\n".join(facts),
         summary=summary,
         turns=tuple(recent),
@@ -183,8 +240,9 @@ def compose_prompt(
         left_out={
             "turns": 0 if summary else len(history) - len(recent),
             "facts": dropped,
-            "standing": len(recall.standing) - len(standing),
+            "standing": len(recall.standing) - len(shown),
         },
+        standing_left_out=tuple(record.id for record in recall.standing if record not in shown),
     )
 
 

@@ -53,6 +53,8 @@ class MemorySource:
     rule: Relevance
     time: TimeWindow | None = None
     """The time that the question names."""
+    model: str = ""
+    """The embedder of the query's vector, by its name in the store; other vectors aren't compared with it."""
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k memories in scope from each index, the most relevant first.
@@ -72,11 +74,12 @@ class MemorySource:
             for scope in scopes:
                 with index.lock:
                     mask = index.admitted(scope)
-                    hits = index.find_relevant(query.text, query.vector, k, mask, self.rule) if mask.any() else []
+                    vector = query.vector if index.model == self.model else None
+                    hits = index.find_relevant(query.text, vector, k, mask, self.rule) if mask.any() else []
                 for hit in hits:
                     if scope.admits(hit.stored.record):
                         origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
-                        candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin))
+                        candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin, self.model))
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -84,11 +87,12 @@ class MemorySource:
         return replace(self.scope, since=max(since, time.since), until=min(until, time.until))
 
 
-def _to_candidate(hit: Hit, origin: str) -> Candidate:
+def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
     record = hit.stored.record
     passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record)
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
-    return Candidate(passage=passage, origin=origin, scores=scores, vector=hit.stored.vector, tokens=hit.stored.tokens)
+    vector = hit.stored.vector if hit.stored.model == model else None
+    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=hit.stored.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

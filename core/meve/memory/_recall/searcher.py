@@ -18,7 +18,8 @@ from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
-from meve.memory._recall.user_index import UserIndex, UserIndexes
+from meve.memory._recall.user_index import UserIndex
+from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores._record_store import Changes
@@ -87,7 +88,7 @@ class Searcher:
         if cached is not None and not cached.has_expired(self.runtime.clock.now()):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         if query.scope.as_of is not None or query.scope.include_superseded:
-            indexes.append(self._archive(query.user, only_closed=query.scope.as_of is None))
+            indexes.append(self._archive(query.user, indexes[0].model, only_closed=query.scope.as_of is None))
         recall = self._run(query, indexes)
         while recall.has_expired(self.runtime.clock.now()):  # during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
@@ -99,11 +100,12 @@ class Searcher:
     def look_in_archive(self, query: MemoryQuery) -> Recall:
         """Return the archived memories that answer a query, replaced or not."""
         query = replace(query, scope=replace(query.scope, include_superseded=True))
-        return self._run(query, [self._archive(query.user), UserIndex(self.runtime.embedder.dimension)])
+        model = self.indexes.of(query.user).model
+        return self._run(query, [self._archive(query.user, model), UserIndex(model)])
 
-    def _archive(self, user: str, *, only_closed: bool = False) -> UserIndex:
+    def _archive(self, user: str, model: str, *, only_closed: bool = False) -> UserIndex:
         """Return an index of the archive; reads all archived records each time."""
-        index = UserIndex(self.runtime.embedder.dimension)
+        index = UserIndex(model)
         records = self.runtime.store.records(RecordQuery(user=user, archived=True))
         records = [s for s in records if s.record.is_closed or not only_closed]
         index.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
@@ -133,19 +135,21 @@ class Searcher:
             touched=partial(self.runtime.store.touched, query.user),
         )
         scorer: Scorer = policy
+        model = indexes[0].model
+        embedder = self.runtime.embedder.of(model)
         if query.verify:
-            verifier = VerifierScorer(self.runtime.verifier, self.runtime.embedder)
+            verifier = VerifierScorer(self.runtime.verifier, embedder)
             scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.runtime.verify_threshold)
         if query.scope.tags is not None:
             scorer = TagPreferenceScorer(inner=scorer)
         pipeline = Pipeline(
-            sources=[self._source(query, indexes)],
+            sources=[self._source(query, indexes, model)],
             scorer=scorer,
             fallback=None,
             relate=DuplicateJudge(policy, indexes, RuleUpdateJudge(self.runtime.contradiction)),
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
-            embedder=self.runtime.embedder,
+            embedder=embedder,
             verifier_name=self.runtime.verifier.name if query.verify else "",
             calibration=summarize_calibration(self.runtime.verifier.calibration.to_dict()) if query.verify else {},
             clock=self.runtime.clock,
@@ -154,15 +158,15 @@ class Searcher:
         try:
             context = pipeline.run(Query(text=query.text), self._config(query))
         except QueryError:  # longer than the embedder's window
-            vector = self.runtime.embed_query(query.text)
+            vector = self.runtime.embed_query(query.text, model)
             context = pipeline.run(Query(text=query.text, vector=vector), self._config(query))
         values: dict[str, Any] = {f.name: getattr(context, f.name) for f in fields(Context)}
         with indexes[0].lock:
             standing = tuple(indexes[0].standing(query.standing))
         return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id, standing=standing)
 
-    def _source(self, query: MemoryQuery, indexes: list[UserIndex]) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time)
+    def _source(self, query: MemoryQuery, indexes: list[UserIndex], model: str) -> Source:
+        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time, model)
         if query.window is None:
             return source
         with indexes[0].lock:

@@ -2,7 +2,6 @@
 
 import threading
 from bisect import bisect
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +22,7 @@ from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
 from meve.memory.records import MemoryRecord, StoredRecord, validity
-from meve.memory.stores._record_store import Changes, RecordStore
+from meve.memory.stores._record_store import Changes
 from meve.types import FloatArray
 
 NEVER = np.iinfo(np.int64).max
@@ -101,18 +100,24 @@ class UserIndex:
     """The search index of a user's records as of one version of the store. Hold `lock` while using it.
 
     Args:
-        dimension: the length d of a vector.
+        model: the embedder by whose vectors it searches, by its name in the store; records with other vectors are
+            found by words alone.
     """
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, model: str) -> None:
         self.version = 0
         self.lock = threading.RLock()
-        self._dimension = dimension
+        self.model = model
         self._reset()
 
     def __len__(self) -> int:
         """Return the number of records."""
         return len(self._positions)
+
+    @property
+    def dimension(self) -> int:
+        """The length d of a vector."""
+        return int(self.model.rpartition(" ")[2])
 
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}
@@ -120,7 +125,7 @@ class UserIndex:
         """By row."""
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
-        self._units = GrowableArray(np.zeros((0, self._dimension), dtype=np.float32))
+        self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
         self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
         """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
@@ -217,18 +222,19 @@ class UserIndex:
         stored = [s for n in self._standing if (s := self._stored[n]) is not None and scope.admits(s.record)]
         return [s.record for s in sorted(stored, key=lambda s: (s.record.created_at, s.row))]
 
-    def find_relevant(self, text: str, vector: FloatArray, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
+    def find_relevant(self, text: str, vector: FloatArray | None, k: int, mask: Mask, rule: Relevance) -> list[Hit]:
         """Return at most k records that a mask admits, the most relevant first, equal ones by id.
 
         Args:
             text: the query.
-            vector: its embedding, shape (d,).
+            vector: its embedding by the index's model, shape (d,); None to rank by words alone.
             k: the maximum number of records.
             mask: the positions that may be returned, shape (n,); excluded neighbours add no relevance.
             rule: the weights of relevance.
         """
         # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
-        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, normalize(vector)), 0.0)
+        query = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
+        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, query), 0.0)
         cosines *= mask.astype(np.float64)
         shares = np.zeros(len(mask))
         positions_with_words, word_shares = self.words.score_shares(text)
@@ -262,7 +268,8 @@ class UserIndex:
             return
         first = len(self._stored)
         positions = np.arange(first, first + len(added))
-        vectors = np.array([stored.vector for stored in added])
+        blank = np.zeros(self.dimension, dtype=np.float32)
+        vectors = np.array([stored.vector if stored.model == self.model else blank for stored in added])
         if not (np.abs(vectors) < _MAX_COMPONENT).all():
             raise StoreCorruptError("the vector of a memory is damaged: restore its file from a copy")
         self._units.put(first, normalize(vectors))
@@ -326,57 +333,6 @@ class UserIndex:
         remaining = [stored for stored in self._stored if stored is not None]
         self._reset()
         self._add(remaining)
-
-
-class UserIndexes:
-    """The users' indexes in memory, updated from the store on each use; the least recently used are dropped first.
-
-    Args:
-        store: the records to index.
-        dimension: the length of a vector.
-        max_records: the maximum number of records of all users; a single user's index may be larger.
-    """
-
-    def __init__(self, store: RecordStore, dimension: int, max_records: int) -> None:
-        self._store = store
-        self._dimension = dimension
-        self._max_records = max_records
-        self._indexes: OrderedDict[str, UserIndex] = OrderedDict()
-        self._guard = threading.Lock()
-
-    def of(self, user: str) -> UserIndex:
-        """Return a user's index, updated from the store."""
-        with self._guard:
-            index = self._indexes.setdefault(user, UserIndex(self._dimension))
-            self._indexes.move_to_end(user)
-        with index.lock:
-            if self._store.version(user) != index.version:
-                index.apply(self._store.changes(user, index.version))
-        self._shrink(user)
-        return index
-
-    def refresh(self, user: str) -> None:
-        """Update a user's index if it is in memory."""
-        with self._guard:
-            is_held = user in self._indexes
-        if is_held:
-            self.of(user)
-
-    def drop(self, user: str) -> None:
-        """Drop a user's index."""
-        with self._guard:
-            self._indexes.pop(user, None)
-
-    def _shrink(self, kept: str) -> None:
-        # not an LRUCache: indexes grow after they are added, and it would keep their old sizes
-        with self._guard:
-            total = sum(map(len, self._indexes.values()))
-            while total > self._max_records and len(self._indexes) > 1:
-                user, index = next(iter(self._indexes.items()))
-                if user == kept:
-                    break
-                del self._indexes[user]
-                total -= len(index)
 
 
 def keywords(record: MemoryRecord) -> str:

@@ -11,7 +11,8 @@ from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
-from meve.memory.policy import PolicyClass
+from meve.memory.items.item import named_texts
+from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
     SHARED,
     MemoryRecord,
@@ -28,6 +29,7 @@ from meve.memory.records import (
     other_type_of,
     user_key,
 )
+from meve.memory.stores._closed_records import find_replaced
 from meve.memory.stores._record_store import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
@@ -64,6 +66,9 @@ class ErasureReport:
     """Ids of the records that were erased."""
     held: Mapping[str, str]
     """Ids of the records that stay because they are on hold, with the reason for each hold."""
+    left_closed: tuple[str, ...] = ()
+    """Ids of the closed records that the erased ones had replaced, in one or several steps. They stay closed:
+    `restore` takes one back, and `delete` erases it."""
     scrubbed: bool
     """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
     later write, and `maintain`, tries again."""
@@ -88,9 +93,13 @@ class RecordWriter:
         reason: str,
         *,
         derived_from: Iterable[str] = (),
+        also: Callable[[RecordTransaction, MemoryRecord], None] | None = None,
         **options: Unpack[RecordOptions],
     ) -> MemoryRecord:
-        """Write a new record. Raises what `GovernedMemory.add` and `add_shared` raise."""
+        """Write a new record, and in the same transaction what `also` does, which may raise to write nothing.
+
+        Raises what `GovernedMemory.add` and `add_shared` raise.
+        """
         runtime, now = self.runtime, self.runtime.clock.now()
         origins = check_origins(derived_from)
         record = make_record(
@@ -103,16 +112,22 @@ class RecordWriter:
             may_instruct=not origins,
             **options,
         )
-        if user == SHARED and not runtime.policy.rule(record.policy_class).share:
-            allowed = ", ".join(name for name, rule in runtime.policy.classes.items() if rule.share) or "none"
-            raise PolicyError(f"a {record.policy_class} memory may not be shared: the policy lets {allowed} be shared")
+        admitted, why = runtime.gate.admit(
+            _all_text(text, record.metadata), record.source, record.policy_class,
+            is_classified=options.get("policy_class") is None and not record.metadata,
+        )  # fmt: skip
+        record = replace(record, policy_class=admitted)
+        _check_shareable(runtime.policy, user, record.policy_class)
         stored = runtime.stored(record)
         with runtime.store.writing() as transaction:
             remove_expired(runtime, transaction, user, record.id, now)
             record = derive(transaction, user, record, origins, now)
             check_standing(transaction, user, record)
             transaction.insert(user, replace(stored, record=record))
-            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
+            made_private = {"made_private": why} if why else {}
+            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source, **made_private))
+            if also is not None:
+                also(transaction, record)
         return record
 
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
@@ -125,6 +140,12 @@ class RecordWriter:
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
+        if changes.keys() & {"text", "metadata"}:
+            text = _all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
+            old_class = changes.get("policy_class", before.record.policy_class)
+            admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
+            _check_shareable(runtime.policy, user, admitted)
+            changes |= {"policy_class": admitted} if admitted != old_class else {}
         fresh = runtime.stored(replace(before.record, text=changes["text"])) if "text" in changes else None
         with runtime.store.writing() as transaction:
             stored = _check_found(transaction.find(user, record_id), record_id, now)
@@ -145,6 +166,48 @@ class RecordWriter:
             runtime.store.scrub()  # the old values are still in the write-ahead log
         return updated
 
+    def supersede(
+        self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
+    ) -> MemoryRecord:
+        """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        former = _check_replaceable(runtime.store.find(user, check_id(record_id)), record_id, now)
+        inherited: RecordOptions = {
+            "policy_class": former.policy_class, "session_id": former.session_id, "tags": former.tags,
+            "metadata": former.metadata, "pinned": former.pinned,
+        }  # fmt: skip
+        chosen: RecordOptions = {**inherited, **options}
+        record = make_record(
+            text,
+            user_id=user_id,
+            policy=runtime.policy,
+            now=now,
+            classifier=runtime.classifier,
+            tagger=runtime.tagger,
+            **chosen,
+        )
+        fresh = runtime.stored(replace(record, derived_from=former.derived_from))
+        with runtime.store.writing() as transaction:
+            stored = transaction.find(user, record_id)
+            before = _check_replaceable(stored, record_id, now)
+            assert stored is not None
+            check_not_held(before)
+            remove_expired(runtime, transaction, user, record.id, now)
+            record = limit_expiry(transaction, user, fresh.record, before)
+            if options.get("ttl") is None and options.get("expires_at") is None:
+                ends = [each for each in (record.expires_at, before.expires_at) if each is not None]
+                record = replace(record, expires_at=min(ends, default=None))
+            check_standing(transaction, user, record)
+            if before.is_standing and record.source != "chat_user":
+                raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
+            transaction.insert(user, replace(fresh, record=record))
+            closed = replace(before, valid_to=now, superseded_by=record.id, version=before.version + 1)
+            transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
+            transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
+            detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}
+            transaction.log(runtime.event(user, closed, "supersede", reason, now, **detail))
+        return record
+
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
         check_keywords(options, UpdateOptions, "update")
@@ -162,15 +225,17 @@ class RecordWriter:
             changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
 
-    def delete(self, user: str, record_id: str, reason: str, *, dry_run: bool = False) -> ErasureReport:
-        """Erase a record, those derived from it and those they replaced, unless on hold; with `dry_run` only list them.
+    def delete(
+        self, user: str, record_id: str, reason: str, *, include_superseded: bool = False, dry_run: bool = False
+    ) -> ErasureReport:
+        """Erase a record, its copies and those derived from it, unless on hold; with `dry_run` only list them.
 
         A record that was merged or summarised is part of another record: then that one is erased, too.
         """
         runtime, now = self.runtime, self.runtime.clock.now()
-        record_id = check_id(record_id)
+        record_id, every = check_id(record_id), check_flag(include_superseded, "include_superseded")
         with runtime.store.writing() as transaction:
-            records = transaction.with_derived(user, [record_id], history=True)
+            records = transaction.with_derived(user, [record_id], copies=True, superseded=every)
             if not records:
                 raise unknown(record_id)
             report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
@@ -209,6 +274,8 @@ class RecordWriter:
         """Erase the records that aren't on hold; their bytes stay in the files until `scrub`."""
         erased: list[str] = []
         held: dict[str, str] = {}
+        records = list(records)
+        closed = find_replaced(transaction, user, [s.record for s in records if not s.record.hold])
         for record in (stored.record for stored in records):
             if record.hold:
                 held[record.id] = record.hold
@@ -218,7 +285,8 @@ class RecordWriter:
             if not dry_run:
                 transaction.erase(user, record)
                 transaction.log(event)
-        return ErasureReport(erased=tuple(sorted(erased)), held=held, scrubbed=dry_run or not erased)
+        left = tuple(sorted(closed - {s.record.id for s in records}))
+        return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left, scrubbed=dry_run or not erased)
 
     def scrub(self, report: ErasureReport) -> ErasureReport:
         """Overwrite erased records in all files, if there are any."""
@@ -265,11 +333,33 @@ class RecordWriter:
         return replace(record, archived=False)
 
 
+def _all_text(text: str, metadata: Mapping[str, Any]) -> str:
+    return f"{text}\n{named_texts(metadata)}" if metadata else text
+
+
+def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:
+    if user == SHARED and not policy.rule(policy_class).share:
+        allowed = ", ".join(name for name, rule in policy.classes.items() if rule.share) or "none"
+        raise PolicyError(
+            f"memories of the class {policy_class} may not be shared: the policy lets {allowed} be shared"
+        )
+
+
 def _check_changes(record: MemoryRecord, changes: Mapping[str, Any], if_version: int | None) -> None:
     if changes.keys() & _FIXED.get(record.kind, frozenset()):
         raise ValidationError(f"{record.kind} {record.id!r} can't be edited in place: call {_PUT[record.kind]}")
     if if_version is not None and record.version != if_version:
         raise ValidationError(f"memory {record.id!r} has version {record.version}, not {if_version}: read it again")
+
+
+def _check_replaceable(stored: StoredRecord | None, record_id: str, now: datetime) -> MemoryRecord:
+    record = _check_found(stored, record_id, now).record
+    if record.kind in _PUT:
+        raise ValidationError(f"{record.kind} {record_id!r} can't be superseded: call {_PUT[record.kind]}")
+    if record.is_closed:
+        by = f" by {record.superseded_by!r:.80}: supersede that one" if record.superseded_by else ": restore it first"
+        raise UnknownIdError(f"memory {record_id!r:.80} was replaced{by}")
+    return record
 
 
 def _check_found(stored: StoredRecord | None, record_id: str, now: datetime) -> StoredRecord:

@@ -16,6 +16,7 @@ from meve.memory.items.item import (
     canonical,
     item_id,
     metadata_of,
+    named_texts,
     namespace_of,
     refresh_ttl,
     searchable,
@@ -95,13 +96,14 @@ class ItemWriter:
         metadata = metadata_of(put, now)
         chosen: PolicyClass = check_choice(put.policy_class, "policy_class", PolicyClass)
         text = value_text(metadata["value"]) if put.text is None else put.text
+        admitted, _ = self.runtime.gate.admit(f"{text}\n{named_texts(metadata['value'])}", "item", chosen)
         return MemoryRecord(
             id=record_id,
             kind="item",
             user_id=user_id,
             text=searchable(text, policy.limits.text),
             source="item",
-            policy_class=chosen,
+            policy_class=admitted,
             created_at=now,
             expires_at=expiry_of(policy, chosen, "item", now, put.ttl, put.expires_at),
             valid_from=now,

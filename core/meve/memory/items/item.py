@@ -155,6 +155,15 @@ def value_text(value: Mapping[str, Any]) -> str:
     return texts[0][1] if len(texts) == 1 else "; ".join(f"{name}: {text}" for name, text in texts)
 
 
+def named_texts(value: Mapping[str, Any]) -> str:
+    r"""Return all texts of a value, each on a line of its own after its name.
+
+    >>> named_texts({"login": {"user": "ann", "password": "hunter2"}})
+    'user: ann\npassword: hunter2'
+    """
+    return "\n".join(f"{name}: {text}" for name, text in _leaves("", value))
+
+
 def searchable(text: str, most: int) -> str:
     """Return a text without characters that can't be stored, cut to a length."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()[:most].strip()

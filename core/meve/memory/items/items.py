@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, TypeAlias, get_args
 
 from meve.errors import ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
@@ -19,7 +20,8 @@ from meve.memory._write.writer import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, UserId, check_count, user_key
+from meve.memory.records import MemoryRecord, UserId, check_count, user_key, user_of
+from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
 
@@ -159,13 +161,14 @@ class Items:
         user, begin = user_key(user_id), check_namespace(prefix)
         limit, offset = (min(check_count(n, name), _MAX_COUNT) for n, name in ((limit, "limit"), (offset, "offset")))
         question = _question(query)
-        vector = None if question is None else self._runtime.embed_query(question)
         index = self._searcher.indexes.of(user)
+        model = index.model
+        vector = None if question is None else self._runtime.embed_query(question, model)
         with index.lock:
-            if question is None or vector is None:
+            if question is None:
                 items = _records(index, index.newest(index.items(begin, self._runtime.clock.now())))
             else:
-                items = self._ranked(index, begin, question, vector, offset + limit)
+                items = self._ranked(index, begin, question, vector if index.model == model else None, offset + limit)
             wanted = (each for each in items if where is None or where(each[0].metadata["value"]))
             page = list(islice(wanted, offset, offset + limit))
         if question is not None:
@@ -181,6 +184,12 @@ class Items:
         index = self._searcher.indexes.of(user_key(user_id))
         with index.lock:
             return index.namespaces(self._runtime.clock.now())
+
+    def owners(self) -> list[UserId]:
+        """Return all users who have an item, for an operator; those of expired items too, until maintenance."""
+        store = self._runtime.store
+        keys = [key for key in store.users() if store.count(RecordQuery(user=key, kind="item"))]
+        return [user for key in keys if (user := user_of(key)) is not None]
 
     def delete_namespace(
         self, prefix: Namespace, *, user_id: UserId, dry_run: bool = False, reason: str = "on request"
@@ -198,8 +207,13 @@ class Items:
         """
         return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
 
+    aput, adelete, awrite = as_async(put), as_async(delete), as_async(write)
+    adelete_namespace = as_async(delete_namespace)
+    aget, asearch = as_async(get), as_async(search)
+    anamespaces = as_async(namespaces, is_read=True)
+
     def _ranked(
-        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray, count: int
+        self, index: UserIndex, prefix: Namespace, query: str, vector: FloatArray | None, count: int
     ) -> Iterator[tuple[MemoryRecord, float | None]]:
         now = self._runtime.clock.now()
         positions = index.items(prefix, now)

@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.record_factory import NAME_LENGTH
 from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
-from meve.memory.items.item import canonical
+from meve.memory.items.item import canonical, named_texts
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     MemoryRecord,
@@ -262,6 +263,10 @@ class Messages:
             popped.reverse()
         return [_message(each) for each in popped], self._writer.scrub(report)
 
+    aadd, areplace, apop = as_async(add), as_async(replace), as_async(pop)
+    apage, acount = as_async(page, is_read=True), as_async(count, is_read=True)
+    asessions = as_async(sessions, is_read=True)
+
     def _query(
         self,
         user: str,
@@ -305,15 +310,15 @@ class Messages:
                 user_id=user_id,
                 text="",
                 source="message",
-                policy_class=_CLASS,
+                policy_class=runtime.gate.admit(named_texts(value), "message", _CLASS)[0],
                 created_at=now,
                 expires_at=expires_at,
                 session_id=session,
-                metadata=check_metadata(value, "a message"),
+                metadata=value,
                 reflection=runtime.policy.reflection.chat_start,
                 archived=archived,
             )
-            for name, value in zip(names, values, strict=True)
+            for name, value in zip(names, (check_metadata(each, "a message") for each in values), strict=True)
         ]
         return user, runtime.stored_all(records)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
-from meve.errors import AuditError, DuplicateIdError, IndexMismatchError, StorageError, wrap_errors
+from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -21,7 +21,9 @@ from meve.memory._audit.chain import (
 )
 from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._timestamps import from_micros, to_micros
-from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, user_of
+from meve.memory.records import SHARED, MemoryRecord, MemoryStats, SharedScore, StoredRecord, is_own_history, user_of
+from meve.memory.stores._closed_records import detach_closed
+from meve.memory.stores._settings import EmbedderClaims, claim_setting
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 
@@ -78,6 +80,7 @@ class RecordTransaction:
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
+        self.entries = transaction.entries
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)
@@ -85,17 +88,29 @@ class RecordTransaction:
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
 
-    def with_derived(self, user: str, record_ids: Sequence[str], *, history: bool = False) -> list[StoredRecord]:
-        """Return the records of these ids and all derived from them; with `history`, those that they replaced, too.
+    def with_derived(
+        self, user: str, record_ids: Sequence[str], *, copies: bool = False, superseded: bool = False
+    ) -> list[StoredRecord]:
+        """Return the records of these ids and all derived from them.
 
         What a derived summary replaced holds more than the origins, and isn't returned.
+
+        Args:
+            user: the user's key.
+            record_ids: the ids.
+            copies: also return the closed records that are part of one of these: its copies and earlier versions.
+            superseded: also return all other closed records that these replaced.
         """
         query = RecordQuery(user=user, archived=None)
         found = {s.record.id: s for s in self.records(replace(query, ids=record_ids))}
-        ids = replacing = list(record_ids)
+        ids, replacing = list(record_ids), list(found)
         while ids:
             near = self.records(replace(query, derived_from=ids))
-            near += self.records(replace(query, superseded_by=replacing)) if history and replacing else []
+            follows = bool(replacing) and (copies or superseded)
+            closed = self.records(replace(query, superseded_by=replacing)) if follows else []
+            near += [
+                s for s in closed if superseded or is_own_history(s.record, found[s.record.superseded_by or ""].record)
+            ]
             new = {s.record.id: s for s in near if s.record.id not in found}
             found |= new
             ids, replacing = list(new), [s.record.id for s in new.values() if s.record.kind != "summary"]
@@ -127,6 +142,12 @@ class RecordTransaction:
             self._change(user).erased.append(record)
             self._written.pop((user, record.id), None)
             self._erased[user, record.id] = record.kind
+
+    def put_vectors(self, user: str, *stored: StoredRecord) -> None:
+        """Write new vectors of records. Their states stay, so the log needs no entry of each."""
+        self._change(user)
+        for each in stored:
+            self._transaction.put(user, each)
 
     def forget_user(self, user: str) -> None:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
@@ -208,6 +229,7 @@ class RecordStore:
     def __init__(self, backend: MemoryStore, audit_chain: AuditChain | None = None) -> None:
         self.backend = backend
         self.chain = audit_chain or AuditChain()
+        self.embedders = EmbedderClaims(backend)
         self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
@@ -221,9 +243,9 @@ class RecordStore:
         """
         store = cls(backend, audit_chain)
         mine = store.chain.fingerprint
-        theirs = store._claim(
-            "audit_key", mine, SealedHead(seq=0, digest=INITIAL_DIGEST, seal=store.chain.seal(0, INITIAL_DIGEST))
-        )
+        seal = store.chain.seal(0, INITIAL_DIGEST)
+        head = SealedHead(seq=0, digest=INITIAL_DIGEST, seal=seal)
+        theirs = claim_setting(backend, "audit_key", mine, head)
         if theirs != mine:
             had, given = ("a key" if each else "no key" for each in (theirs, mine))
             difference = "another key" if had == given else f"{had}, and you gave {given}"
@@ -231,22 +253,6 @@ class RecordStore:
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
         return store
-
-    def embedder_name(self) -> str | None:
-        """Return the name of the embedder that makes the vectors; None for a new store."""
-        with self.backend.reading() as snapshot:
-            claimed = snapshot.setting("embedder")
-        return None if claimed is None else claimed.rpartition(" ")[0]
-
-    def claim_embedder(self, name: str, dimension: int) -> None:
-        """Store which embedder makes the vectors. Raise IndexMismatchError if another one is stored."""
-        mine = f"{name} {dimension}"
-        theirs = self._claim("embedder", mine)
-        if theirs != mine:
-            raise IndexMismatchError(
-                f"the embedder is {mine!r} (name, dimension), and {self.backend.name} holds vectors of {theirs!r}: "
-                "open it with that embedder"
-            )
 
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
@@ -258,6 +264,7 @@ class RecordStore:
         with self.backend.writing(durable=durable) as transaction:
             records = RecordTransaction(transaction)
             yield records
+            detach_closed(records)
             records.append_events(self.chain)
         for change in records.changes.values():
             for listener in self._listeners:
@@ -345,10 +352,24 @@ class RecordStore:
                 return replace(result, not_covered=snapshot.count(RecordQuery(user=None, archived=None)))
             return logged.compare(snapshot, result)
 
-    def verify_log(self, follow: Follow, kept: AuditHead | None = None) -> AuditVerification:
-        """Check the audit log alone, while `follow` reads along; it must yield each entry."""
+    def verify_erasures(
+        self, follow: Follow, users: Iterable[str], kept: AuditHead | None = None
+    ) -> tuple[AuditVerification, set[str]]:
+        """Check the audit log, while `follow` reads along; it must yield each entry.
+
+        Args:
+            follow: reads the entries.
+            users: the key of a user, or its pseudonym, or both.
+            kept: a head that was kept elsewhere.
+
+        Returns:
+            The result, and the ids of records of the user that are stored although the log shows no addition of them
+            since they were erased last; empty for one that can't be read.
+        """
+        logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            return self._verify_log(snapshot, kept, follow)
+            result = self._verify_log(snapshot, kept, lambda rows: logged.follow(follow(rows)))
+            return result, logged.find_planted(snapshot, users) if result.ok else set()
 
     def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
         head = snapshot.head()
@@ -367,19 +388,6 @@ class RecordStore:
                 events=head.seq if head else 0,
                 bytes=self.backend.size(),
             )
-
-    def _claim(self, name: str, value: str, head: SealedHead | None = None) -> str:
-        """Set a setting, and the log's first head with it, unless the setting has a value. Return its value."""
-        with self.backend.reading() as snapshot:
-            current = snapshot.setting(name)
-        if current is None:
-            with self.backend.writing() as transaction:
-                current = transaction.setting(name)
-                if current is None:
-                    transaction.put_setting(name, current := value)
-                    if head is not None:
-                        transaction.append((), head)
-        return current
 
 
 def _get_head(snapshot: Snapshot) -> SealedHead:

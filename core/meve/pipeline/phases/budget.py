@@ -40,7 +40,7 @@ def budget(
     Source: MeVe (Ottem 2025), section 3.6.
     """
     packer = _Packer(counter, max_tokens, separator, citations)
-    counted = _with_counts(candidates, counter)
+    counted = with_counts(candidates, counter)
     exact = False
     while True:
         kept, dropped, used = packer.pack(counted, limit, exact=exact)
@@ -58,7 +58,7 @@ def fills_budget(
 ) -> bool:
     """Return whether the candidates reach the limit or, without separators, the budget.
 
-    A candidate that exceeds the budget by itself doesn't count, since it is never packed.
+    A candidate that exceeds the budget by itself doesn't count, since it is never packed whole.
 
     Args:
         candidates: passages of which none is redundant.
@@ -66,12 +66,18 @@ def fills_budget(
         max_tokens: the budget; None to compare with the limit only.
         limit: the most passages; None for any number.
     """
-    counts = [c.tokens or 0 for c in _with_counts(candidates, counter)]
+    counts = [c.tokens or 0 for c in with_counts(candidates, counter)]
     fitting = [count for count in counts if max_tokens is None or count <= max_tokens]
     return (limit is not None and len(fitting) >= limit) or (max_tokens is not None and sum(fitting) >= max_tokens)
 
 
-def _with_counts(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
+def fits_alone(candidate: Candidate, counter: TokenCounter, max_tokens: int) -> bool:
+    """Return whether a candidate doesn't exceed the budget by itself."""
+    return (with_counts([candidate], counter)[0].tokens or 0) <= max_tokens
+
+
+def with_counts(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
+    """Return the candidates, each with its token count; those without one are counted."""
     missing = [c for c in candidates if c.tokens is None]
     counts = dict(
         zip((c.id for c in missing), counter.count_many([c.passage.prompt_text for c in missing]), strict=True)

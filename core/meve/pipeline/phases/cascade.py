@@ -61,6 +61,7 @@ def cascade(
     relate: Relate | None = None,
     prior: Prior | None,
     is_full: Callable[[Sequence[Candidate]], bool] | None = None,
+    fits: Callable[[Candidate], bool] | None = None,
     deadline: Deadline | None = None,
 ) -> Selection:
     """Keep the candidates whose score reaches the threshold, best first, and score as few as possible.
@@ -78,6 +79,8 @@ def cascade(
         relate: relates two similar passages, as in phase 4; None to treat them as duplicates.
         prior: predicts the chances; None to skip duplicates only.
         is_full: returns whether the verified candidates fill the context; None if nothing does.
+        fits: returns whether a candidate fits the budget by itself; one that doesn't makes no other a duplicate. None
+            if all fit.
         deadline: ends the scoring; None to score all that isn't skipped.
 
     Raises:
@@ -95,7 +98,8 @@ def cascade(
         fresh = [c for c in judged if c.verified]
         verified += fresh
         dropped += [Dropped(candidate=c, reason="below_threshold") for c in sort_best_first(judged) if not c.verified]
-        waiting, duplicates = _split_duplicates(waiting[len(judged) :], fresh, redundancy, relate)
+        whole = [c for c in fresh if fits is None or fits(c)]
+        waiting, duplicates = _split_duplicates(waiting[len(judged) :], whole, redundancy, relate)
         dropped += duplicates
         if fresh and is_full and is_full(verified):
             dropped += [Dropped(candidate=c, reason=BUDGET_FULL) for c in waiting if chances[c.id] < LIKELY]

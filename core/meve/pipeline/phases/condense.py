@@ -10,6 +10,9 @@ from meve.types import Candidate, FloatArray, Passage, Query, TextSpans
 GAP = "…"
 """The mark of omitted sentences, within a passage and at its ends."""
 
+RATED_SENTENCE, READ_SENTENCE = 0.3, 0.5
+"""The default least probability of a sentence: rated while its passage is read, or read by itself."""
+
 SplitSentences = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
 ScoreSentences = Callable[[Query, Sequence[Candidate], Sequence[TextSpans]], list[FloatArray]]
@@ -23,7 +26,7 @@ def condense(
     split: SplitSentences,
     threshold: float,
 ) -> list[Candidate]:
-    """Reduce each candidate to the sentences that reach the threshold.
+    """Reduce each candidate to the sentences that reach the threshold, unless it was shortened before.
 
     If none does, a verified candidate stays whole, since something in it answers, and another is reduced to its best
     sentence.
@@ -37,13 +40,13 @@ def condense(
         split: splits a text into sentences.
         threshold: the least score in [0, 1] of a sentence.
     """
-    parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates}
+    parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates if c.sentences is None}
     rate: ScoreSentences | None = None
     if getattr(scorer, "scores_sentences", False):
         rate = getattr(scorer, "score_sentences")  # noqa: B009 - not part of `Scorer`
     best: dict[str, float] = {}
     for query, evidence in queries:
-        chosen = [c for c in candidates if len(parts[c.id]) > 1 and c.id != evidence]
+        chosen = [c for c in candidates if len(parts.get(c.id, ())) > 1 and c.id != evidence]
         if rate is not None:
             read = [c for c in chosen if (evidence in c.read_with if evidence else scorer.name in c.scores)]
             scores = _rate(query, read, [parts[c.id] for c in read], rate)
@@ -51,7 +54,7 @@ def condense(
             scores = _read_again(query, chosen, [parts[c.id] for c in chosen], scorer)
         for key, score in scores:
             best[key] = max(score, best.get(key, 0.0))
-    return [_reduce(c, parts[c.id], best, threshold) for c in candidates]
+    return [_reduce(c, parts.get(c.id, ()), best, threshold) for c in candidates]
 
 
 def _rate(

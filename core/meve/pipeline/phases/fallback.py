@@ -1,13 +1,19 @@
 """Search another source if too few candidates were verified (phase 3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from meve.pipeline._deadline import Deadline
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import reaches, score_in_time
 from meve.ports import Scorer, Source
 from meve.types import Candidate, Dropped, Query, Selection, sort_best_first
+
+Distinct: TypeAlias = Callable[[Sequence[Candidate], Sequence[Candidate]], Sequence[Candidate]]
+"""A function that returns the first candidates without copies of each other or of the second ones, in order."""
+SOUGHT = 4
+"""How many times k candidates are sought where copies among them are dropped."""
 
 
 def fallback(
@@ -20,6 +26,7 @@ def fallback(
     k: int,
     floor: float,
     threshold: float | None,
+    distinct: Distinct | None = None,
     deadline: Deadline | None = None,
 ) -> Selection:
     """Add at most k candidates from another source to the accepted ones.
@@ -36,12 +43,15 @@ def fallback(
         k: the most candidates to add.
         floor: the least score in [0, 1] of an unverified candidate.
         threshold: τ in [0, 1]; None if nothing is verified, where scores are no probabilities and the floor is ignored.
+        distinct: drops copies, so that they take no place among the k; None to keep them.
         deadline: ends the scoring; candidates without a score are dropped. None to score all.
 
     Source: MeVe (Ottem 2025), section 3.4, which leaves open how fallback documents are scored and how many are added.
     """
     accepted_ids = {c.id for c in accepted}
-    hits = [c for c in retrieve(query, [source], k + len(accepted_ids)) if c.id not in accepted_ids][:k]
+    sought = (k if distinct is None else SOUGHT * k) + len(accepted_ids)
+    found = [c for c in retrieve(query, [source], sought) if c.id not in accepted_ids]
+    hits = (found if distinct is None else distinct(found, accepted))[:k]
     fresh, unscored = score_in_time(query, [hit for hit in hits if hit.id not in judged], scorer, deadline=deadline)
     known = {**judged, **{c.id: c for c in fresh}}
     added = [_with_verdict(hit, known[hit.id], threshold) for hit in hits if hit.id in known]
@@ -53,7 +63,14 @@ def fallback(
     )
 
 
-def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *, k: int, floor: float) -> Selection:
+def reconsider(
+    accepted: Sequence[Candidate],
+    judged: Mapping[str, Candidate],
+    *,
+    k: int,
+    floor: float,
+    distinct: Distinct | None = None,
+) -> Selection:
     """Add the best candidates that phase 2 rejected, at most k, if they reach the floor.
 
     Replaces `fallback` if phase 1 searched the fallback's source already, or if the time is up.
@@ -63,10 +80,12 @@ def reconsider(accepted: Sequence[Candidate], judged: Mapping[str, Candidate], *
         judged: every scored candidate, by id.
         k: the most candidates to add.
         floor: the least score in [0, 1] of an unverified candidate.
+        distinct: drops copies, so that they take no place among the k; None to keep them.
     """
     accepted_ids = {c.id for c in accepted}
     rejected = sort_best_first([c for c in judged.values() if c.id not in accepted_ids and reaches(c, floor)])
-    added = [replace(c, origin="fallback") for c in rejected[:k]]
+    others = rejected if distinct is None else distinct(rejected[: SOUGHT * k], accepted)
+    added = [replace(c, origin="fallback") for c in others[:k]]
     return Selection(kept=sort_best_first([*accepted, *added]), dropped=[])
 
 

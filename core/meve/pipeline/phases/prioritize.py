@@ -50,6 +50,57 @@ def prioritize(
     return Selection(kept=[c for i, c in enumerate(order) if i not in reasons], dropped=dropped)
 
 
+def drop_copies(
+    candidates: Sequence[Candidate], known: Sequence[Candidate], redundancy: float, relate: Relate | None = None
+) -> list[Candidate]:
+    """Return the candidates, in the order given, that copy neither a known one nor one before them.
+
+    A candidate without a vector is no copy.
+
+    Args:
+        candidates: to choose from.
+        known: candidates that are chosen already.
+        redundancy: θ in [0, 1]; a candidate with a cosine above it is similar.
+        relate: relates two similar passages; None to treat them as the same.
+    """
+    kept: list[Candidate] = []
+    before = [(c, normalize(c.vector)) for c in known if c.vector is not None]
+    for candidate in candidates:
+        if candidate.vector is None:
+            kept.append(candidate)
+            continue
+        vector = normalize(candidate.vector)
+        similar = (c for c, other in before if min(float(vector @ other), 1.0) > redundancy)
+        if not any(relate is None or relate(candidate.passage, c.passage) == "same" for c in similar):
+            kept.append(candidate)
+            before.append((candidate, vector))
+    return kept
+
+
+def diversify(candidates: Sequence[Candidate], vectors: FloatArray, weight: float) -> list[Candidate]:
+    """Return the candidates so that each is relevant and unlike those before it; verified ones stay first.
+
+    The next candidate has the highest (1 - weight) · score - weight · its highest cosine with those before it.
+
+    Args:
+        candidates: n candidates.
+        vectors: their embeddings, shape (n, d), in the same order.
+        weight: in [0, 1]; 0 orders by score alone.
+
+    Source: Carbonell and Goldstein, The Use of MMR, Diversity-Based Reranking (1998).
+    """
+    cosines = np.minimum(inner_products(normalize(vectors)), 1.0) if len(candidates) else np.zeros((0, 0))
+    scores = [c.score or 0.0 for c in candidates]
+    chosen: list[int] = []
+    left = list(range(len(candidates)))
+    while left:
+        likeness = {n: max((float(cosines[n, before]) for before in chosen), default=0.0) for n in left}
+        best = max(left, key=lambda n: (candidates[n].verified, (1 - weight) * scores[n] - weight * likeness[n], -n))
+        chosen.append(best)
+        left.remove(best)
+    return [candidates[n] for n in chosen]
+
+
 def _resolve_conflicts(
     order: Sequence[Candidate], pairs: Mapping[int, Sequence[int]], relate: Relate, reasons: dict[int, str]
 ) -> dict[tuple[int, int], Relation]:

@@ -106,6 +106,8 @@ class Environment:
     tokens: TokenCounter
     sizes: Sizes = field(default_factory=Sizes)
     seed: int = 42
+    data: Path | None = None
+    """The folder of evaluation sets; the experiment on extraction needs it."""
     open_memory: Callable[..., GovernedMemory] = GovernedMemory.open
     """Opens a memory; tests pass a faulty one to check that an experiment detects it."""
 

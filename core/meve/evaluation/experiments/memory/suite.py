@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
@@ -10,6 +11,7 @@ from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.contradictions import run_contradictions
 from meve.evaluation.experiments.memory.environment import Environment, Sizes
 from meve.evaluation.experiments.memory.expiry import run_expiry
+from meve.evaluation.experiments.memory.extraction import LABELLED_SETS, run_extraction
 from meve.evaluation.experiments.memory.false_facts import run_false_facts
 from meve.evaluation.experiments.memory.isolation import run_isolation
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
@@ -34,15 +36,21 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Ta
     "sensitivity": run_sensitivity,
     "user-facts": run_user_facts,
     "stories": run_stories,
+    "extraction": run_extraction,
 }
 """The experiments by the names that `--only` takes."""
+NEED_DATA: Mapping[str, tuple[str, ...]] = {"extraction": LABELLED_SETS}
+"""The files of the data folder that an experiment needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryBenchOptions:
     """The options of the memory experiments."""
 
-    only: tuple[str, ...] = tuple(EXPERIMENTS)
+    only: tuple[str, ...] | None = None
+    """The experiments to run; None for all, without those that need files which `data` lacks."""
+    data: Path | None = None
+    """The folder of evaluation sets."""
     sizes: Sizes = field(default_factory=Sizes)
     seed: int = SEED
     embedder: str | None = None
@@ -57,11 +65,13 @@ def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_:
         progress: called with the experiment's name, how many of its steps are done, and how many there are.
 
     Raises:
-        EvaluationError: an unknown experiment, or none.
+        EvaluationError: an unknown experiment, none, or one that needs a data folder without one.
+        DatasetError: a set is absent, or of another format.
         ModelError: an embedder that can't be loaded.
     """
-    unknown = [name for name in options.only if name not in EXPERIMENTS]
-    if unknown or not options.only:
+    only = _runnable(options.data) if options.only is None else list(dict.fromkeys(options.only))
+    unknown = [name for name in only if name not in EXPERIMENTS]
+    if unknown or not only:
         names = ", ".join(unknown) or "none"
         raise EvaluationError(f"unknown memory experiments: {names}; choose from {', '.join(EXPERIMENTS)}")
     environment = Environment(
@@ -69,15 +79,16 @@ def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_:
         tokens=resolve_tokens(None),
         sizes=options.sizes,
         seed=options.seed,
+        data=options.data,
     )
     tallies: list[Tally] = []
-    for name in dict.fromkeys(options.only):
+    for name in only:
         result = EXPERIMENTS[name](environment, progress)
         tallies += result if isinstance(result, list) else [result]
         progress(name.replace("-", " "), 1, 1)
     settings = {
         "seed": options.seed,
-        "only": list(options.only),
+        "only": only,
         "sizes": asdict(options.sizes),
         "embedder": environment.embedder.name,
         "tokens": environment.tokens.name,
@@ -85,3 +96,13 @@ def run_memory(options: MemoryBenchOptions, progress: StageProgress = lambda *_:
         "versions": collect_versions(),
     }
     return MemoryResults.from_tallies("memory", settings, tallies)
+
+
+def _runnable(data: Path | None) -> list[str]:
+    """Return the experiments that need no files, or whose files the data folder has."""
+    folder = data or Path()
+    return [
+        name
+        for name in EXPERIMENTS
+        if name not in NEED_DATA or (data is not None and all((folder / each).exists() for each in NEED_DATA[name]))
+    ]

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from meve.memory._timestamps import micros_or_none
@@ -65,9 +66,11 @@ def select_records(query: RecordQuery, columns: str, *, is_ordered: bool = True)
 def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
     where, values = _where_in_archive(query)
     rows = connection.execute(
-        f"SELECT rowid, body, (SELECT key FROM users WHERE no = user) FROM archive {where} ORDER BY rowid", values
+        "SELECT rowid, body, (SELECT key FROM users WHERE no = user), id, expires, hold, derived, superseded "
+        f"FROM archive {where} ORDER BY rowid",
+        values,
     ).fetchall()
-    records = [unpack(user, row, body) for row, body, user in rows]
+    records = [_with_altered(unpack(user, row, body), *columns) for row, body, user, *columns in rows]
     return [
         stored
         for stored in records
@@ -75,6 +78,22 @@ def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[Stored
         and query.session_id in (None, stored.record.session_id)
         and (query.derived_from is None or not set(query.derived_from).isdisjoint(stored.record.derived_from))
     ]
+
+
+def _with_altered(
+    stored: StoredRecord, record_id: str, expires: int | None, hold: int, derived: str | None, superseded: str | None
+) -> StoredRecord:
+    """Return an archived record with the fields that the columns of the archive give otherwise than its body."""
+    r = stored.record
+    differs = {
+        "id": record_id != r.id,
+        "expires_at": expires != micros_or_none(r.expires_at),
+        "hold": bool(hold) != bool(r.hold),
+        "derived_from": derived not in (None, json.dumps(r.derived_from)),
+        "superseded_by": superseded != r.superseded_by,
+    }
+    altered = tuple(name for name, is_other in differs.items() if is_other)
+    return replace(stored, altered=altered) if altered else stored
 
 
 def _needs_archive(query: RecordQuery) -> bool:

@@ -18,11 +18,12 @@ from meve.memory.stores.protocol import Field
 COLUMNS = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
-    "derived", "archived", "version", "tokens", "vector",
+    "derived", "archived", "version", "tokens", "model", "vector",
 )  # fmt: skip
-_COLUMNS_4 = tuple(name for name in COLUMNS if name not in {"valid_from", "valid_to", "restored", "pinned"})
+_COLUMNS_5 = tuple(name for name in COLUMNS if name != "model")
+_COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})
 _COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
-"""The columns of versions 4 and 3 of the schema."""
+"""The columns of versions 5, 4 and 3 of the schema."""
 _KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 
@@ -34,7 +35,7 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
         r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
         micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
         micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
-        r.version, stored.tokens, np.asarray(stored.vector, dtype="<f4").tobytes(),
+        r.version, stored.tokens, stored.model, np.asarray(stored.vector, dtype="<f4").tobytes(),
     )  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
-        tokens, vector,
+        tokens, model, vector,
     ) = values  # fmt: skip
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
@@ -79,7 +80,7 @@ def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN40
         archived=bool(archived),
         version=version,
     )
-    return StoredRecord(record=record, vector=np.frombuffer(vector, dtype="<f4"), tokens=tokens, row=row)
+    return StoredRecord(record=record, vector=np.frombuffer(vector, dtype="<f4"), tokens=tokens, model=model, row=row)
 
 
 def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
@@ -119,7 +120,13 @@ def repack_version_4(body: bytes) -> bytes:
     named = dict(zip(_COLUMNS_4, values, strict=False))  # without the vector
     closed = None if named["superseded"] is None else named["created"]
     named |= {"valid_from": None, "valid_to": closed, "restored": None, "pinned": 0}
-    return _pack([named[name] for name in COLUMNS[:-1]], halves)
+    return _pack([named[name] for name in _COLUMNS_5[:-1]], halves)
+
+
+def repack_version_5(body: bytes, model: str) -> bytes:
+    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector."""
+    values, halves = _unpack(body)
+    return _pack([*values, model], halves)
 
 
 def superseded_by(body: bytes) -> str | None:

@@ -6,7 +6,7 @@ Each migration and its version number are one transaction, so that a crash leave
 import sqlite3
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, superseded_by
+from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -116,6 +116,11 @@ MIGRATIONS: tuple[str, ...] = (
     UPDATE archive SET superseded = superseded_by(body), body = repack_version_4(body);
     CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
     """,
+    """
+    ALTER TABLE memories ADD COLUMN model TEXT NOT NULL DEFAULT '';
+    UPDATE memories SET model = coalesce((SELECT value FROM meta WHERE name = 'embedder'), '');
+    UPDATE archive SET body = repack_version_5(body, coalesce((SELECT value FROM meta WHERE name = 'embedder'), ''));
+    """,
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 
@@ -132,6 +137,7 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
     """
     for function in (repack_version_3, repack_version_4, superseded_by):
         connection.create_function(function.__name__, 1, function, deterministic=True)
+    connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
     while (version := _version(connection)) < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:

@@ -1,0 +1,180 @@
+"""The tools of agents that both wrappers offer: remember, recall, update, forget and explain one user's memories."""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
+from meve.memory._recall.formatting import format_recall, quote_texts
+from meve.memory._wrapper_support import check_memory, check_search
+from meve.memory.memory import GovernedMemory
+from meve.memory.policy import PolicyClass, RecordSource
+from meve.memory.records import MemoryRecord, UserId
+
+TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
+NO_MEMORY_MESSAGE = "Nothing is remembered about this."
+_MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
+"""Errors that the model can react to: they are returned to it instead of raised."""
+
+ToolResult = tuple[str, dict[str, Any]]
+"""The text for the model, and the complete result."""
+
+
+class ToolCaller(NamedTuple):
+    """The user and session of a tool call."""
+
+    user_id: UserId
+    session_id: str | None
+
+
+class RememberInput(BaseModel):
+    """The arguments that the model passes."""
+
+    text: str = Field(description="one fact about the user, as a full sentence")
+
+
+class QueryInput(BaseModel):
+    """The arguments that the model passes."""
+
+    query: str = Field(description="what to look for, as the user would ask it, such as: Where do I live?")
+
+
+class UpdateInput(BaseModel):
+    """The arguments that the model passes."""
+
+    id: str = Field(description="the id of the memory, as `recall` or `explain` names it")
+    text: str = Field(description="the fact as it is now, as a full sentence")
+
+
+class ForgetInput(BaseModel):
+    """The arguments that the model passes."""
+
+    id: str = Field(description="the id of the memory, as `recall` or `explain` names it")
+
+
+@dataclass(frozen=True)
+class MemoryTools:
+    """The functions of the tools. The caller, never the model, names the user."""
+
+    memory: GovernedMemory
+    search: dict[str, Any]
+    source: RecordSource
+    policy_class: PolicyClass
+
+    @classmethod
+    def make(
+        cls,
+        memory: GovernedMemory,
+        names: Collection[str],
+        search: Mapping[str, Any] | None,
+        source: RecordSource,
+        policy_class: PolicyClass,
+    ) -> "MemoryTools":
+        """Check the arguments of a wrapper's `create_memory_tools`.
+
+        Raises:
+            ConfigurationError: no memory, an unknown tool, or an invalid option.
+        """
+        check_memory(memory)
+        unknown = [names] if isinstance(names, str) else sorted(set(names) - set(TOOL_NAMES))
+        if unknown:
+            raise ConfigurationError(f"names must be a list of {', '.join(TOOL_NAMES)}, got {', '.join(unknown)}")
+        return cls(memory, check_search(memory, search), source, policy_class)
+
+    def call(self, name: str, caller: ToolCaller, *arguments: str) -> ToolResult:
+        """Run a tool with the arguments of the model, in their order; errors that concern the model become text."""
+        functions: dict[str, Callable[..., ToolResult]] = {
+            "remember": self._remember,
+            "recall": self._recall,
+            "update": self._update,
+            "forget": self._forget,
+            "explain": self._explain,
+        }
+        try:
+            return functions[name](caller, *arguments)
+        except _MODEL_ERRORS as error:
+            return f"The call failed: {error}", {}
+
+    def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
+        day = self.memory.clock.now().date().isoformat()
+        record_id = f"fact-{hashlib.sha256(f'{day} {_normalize(text)}'.encode(errors='replace')).hexdigest()[:16]}"
+        try:
+            record = self._add(caller, text, record_id)
+        except DuplicateIdError:
+            if self._is_current(caller, text):
+                return "This is remembered already.", {"id": record_id, "added": False}
+            record = self._add(caller, text, None)
+        until = "" if record.expires_at is None else f" until {record.expires_at:%Y-%m-%d}"
+        return f"Remembered{until} (id {record.id}).", {"id": record.id, "added": True}
+
+    def _add(self, caller: ToolCaller, text: str, record_id: str | None) -> MemoryRecord:
+        return self.memory.add(
+            text, user_id=caller.user_id, id=record_id, session_id=caller.session_id, source=self.source,
+            policy_class=self.policy_class, reason="a model asked for it",
+        )  # fmt: skip
+
+    def _is_current(self, caller: ToolCaller, text: str) -> bool:
+        """Return whether a recall would return the text: nothing newer and no answer contradicts it."""
+        records = (each.record for each in self.memory.explain(text, user_id=caller.user_id))
+        return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
+
+    def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
+        recall = self.memory.search(query, user_id=caller.user_id, **self.search)
+        return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
+
+    def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
+        former = self.memory.get(record_id, user_id=caller.user_id)
+        is_own = former.user_id is not None and former.kind not in ("item", "message")
+        if not is_own or former.policy_class not in self._visible_classes:
+            raise UnknownIdError(f"no memory {record_id!r:.80} that can be updated: recall or explain names the ids")
+        if former.is_standing and self.source != "chat_user":
+            raise UnknownIdError(f"memory {record_id!r:.80} is a standing wish, which only the user can change")
+        record = self.memory.supersede(
+            record_id, text, user_id=caller.user_id, source=self.source, reason="a model asked for it",
+            policy_class="private" if former.policy_class == "private" else self.policy_class,
+        )  # fmt: skip
+        return f"Updated (id {record.id}).", {"id": record.id, "replaced": record_id}
+
+    def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
+        result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
+        if record_id in result.held:
+            raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
+        left = list(result.left_closed)
+        earlier = f" Earlier memories that it had replaced stay in the history: {', '.join(left)}." if left else ""
+        content = f"Erased: {', '.join(result.erased)}.{earlier}"
+        return content, {"erased": list(result.erased), "held": dict(result.held), "left_closed": left}
+
+    def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
+        explained = self.memory.explain(query, user_id=caller.user_id)
+        visible = [each for each in explained if each.record.policy_class in self._visible_classes]
+        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
+        account = [
+            {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
+            for each in visible
+        ]
+        return quote_texts(lines) or NO_MEMORY_MESSAGE, {"explained": account}
+
+    @property
+    def _visible_classes(self) -> Collection[str]:
+        """The policy classes that the tools may show; private ones only if `search` includes them."""
+        policy = self.memory.policy
+        classes = self.search.get("classes") or policy.classes
+        include_private = self.search.get("include_private", False)
+        return [name for name in classes if include_private or not policy.rule(name).on_request]
+
+
+def _normalize(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+TOOL_INPUTS: Mapping[str, tuple[type[BaseModel], str]] = {
+    "remember": (RememberInput, "Remembers a fact about the user for later conversations."),
+    "recall": (QueryInput, "Recalls what is remembered about the user, with ids."),
+    "update": (UpdateInput, "Replaces a memory that has changed; the former text is kept."),
+    "forget": (ForgetInput, "Erases a memory for good, when the user asks for it."),
+    "explain": (QueryInput, "Tells what is remembered about something, since when, and why."),
+}
+"""By name: the arguments that the model passes, and what it is told about the tool."""

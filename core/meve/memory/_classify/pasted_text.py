@@ -1,0 +1,52 @@
+"""Removes what a user pasted into a turn: code, tracebacks, logs and quoted documents. By rules for English."""
+
+import re
+
+_FENCED = re.compile(r"(```|~~~|\"\"\").*?(?:\1|\Z)", re.DOTALL)
+_TAGGED = re.compile(r"<(\w+)[^<>]*>.*?</\1>", re.DOTALL)
+_QUOTED = re.compile(r"^[\"“„«][^\"”“»]{40,}[\"”“»][.!]?\s*$", re.MULTILINE)
+"""A quotation that fills lines of its own."""
+_TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\):\n(?:[ \t]+.*\n?|\s*\n)*(?:\S.*(?:\n|\Z))?", re.MULTILINE
+)
+_PASTED_BELOW = re.compile(
+    r"\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|explain|review|correct|edit|analy[sz]e|shorten|fix|debug"
+    r"|(?:article|document|e-?mail|letter|paper|text|passage|log|output|error|code)\s+(?:says|reads|said|is|below))\b"
+    r"[^.!?\n]*:\s",
+    re.IGNORECASE,
+)
+"""What follows such a line is a text to work on, not what the user says."""
+_PASTED_LINE = re.compile(
+    r"""^(?:\ {4}|\t)(?!\s*(?:[-*•]|\d+[.)]))\s*\S | ^\s*(?:
+    >                                                             # a quotation in an e-mail, or a Python prompt
+    | [$#]\ | \.\.\.\                                            # a shell prompt
+    | (?:def|class|import|return|function|const|let|var|public|private|elif|else:|try:|except|raise|await|async)\b
+        .*(?:[:({;=]|\))\s*$
+    | (?:import|from)\s+[\w.]+(?:\s+import\b.*)?$ | \#include\b | \#!/
+    | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\b.*\b(?:FROM|INTO|SET|TABLE)\b
+    | [\w.\[\]"']+\s*[-+*/]?=\s*\S | [\w.]+\([^)]*\)\s*;?\s*$ | [{}()\[\];]+,?\s*$ | .*[{;]\s*$ | .*(?:=>|==|&&|\|\|)
+    | File\ ".*",\ line\ \d+ | at\ [\w.$<>]+\( | Caused\ by:
+    | (?:[\w.]*(?:Error|Exception|Warning)|error|fatal|panic)(?:\[\w+\])?:\s
+    | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b
+    | </?\w+[^>]*>
+    )""",
+    re.VERBOSE,
+)
+
+
+def remove_pasted_text(text: str) -> str:
+    r"""Return a turn without code, tracebacks, logs, quoted documents and texts that the user wants worked on.
+
+    >>> remove_pasted_text("I use Python 3.12.\n```\nname = 'Ann'\n```")
+    'I use Python 3.12.\n'
+    >>> remove_pasted_text("I live in Oslo. Translate this: I live in Rome.")
+    'I live in Oslo. '
+    """
+    text = text.replace("\r\n", "\n")
+    for pattern in (_FENCED, _TRACEBACK, _TAGGED, _QUOTED):
+        text = pattern.sub("", text)
+    below = _PASTED_BELOW.search(text)
+    if below is not None:
+        begin = max((text.rfind(end, 0, below.start()) for end in (". ", "! ", "? ", "\n")), default=-1)
+        text = text[: begin + 2] if begin >= 0 else ""
+    return "\n".join(line for line in text.split("\n") if not _PASTED_LINE.match(line))

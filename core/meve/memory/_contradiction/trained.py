@@ -1,0 +1,99 @@
+"""Judges updates by rules and by a model that ships with the package, for English."""
+
+import hashlib
+import json
+import threading
+from difflib import SequenceMatcher
+
+from cachetools import LRUCache
+
+from meve.components.verifiers.update_model import load_update_model
+from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
+from meve.memory._contradiction.lexicon import HEALTH
+from meve.memory._contradiction.rules import Contradiction
+from meve.memory._contradiction.statements import Statement
+from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict
+
+ALONE = 0.85
+"""The least probability at which the model alone decides that a newer statement replaces an older one."""
+AGREED = 0.05
+"""The least probability at which a verdict of the rules holds."""
+NEAR = 2
+"""The number of words in which two statements may differ and yet be judged by the rules alone: "class 2b" and "2c"."""
+SIMPLE = 12
+"""The most words, without articles, of an older statement that the model alone replaces: a longer one tells more."""
+_CACHED = 200_000
+
+
+class TrainedUpdateJudge(RuleUpdateJudge):
+    """Judges by rules and by the bundled model, which estimates whether a newer statement ends what an older one tells.
+
+    Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
+    it, or if the rules say so and the model doesn't object. Only what the rules find counts of statements that differ
+    in a word or two, since the model takes other things of a kind for changes there, and of an older one that is long,
+    or tells of an allergy or a chronic illness. Each pair is read once.
+
+    Args:
+        contradiction: detects contradictions for the rules; `RuleContradiction` if None.
+        alone: the least probability at which the model decides alone, in [0, 1].
+        agreed: the least probability at which a verdict of the rules holds, in [0, 1]; at most `alone`.
+
+    Raises:
+        ConfigurationError: a probability is out of range.
+    """
+
+    def __init__(
+        self, contradiction: Contradiction | None = None, *, alone: float = ALONE, agreed: float = AGREED
+    ) -> None:
+        if not 0 <= agreed <= alone <= 1:
+            raise ConfigurationError(
+                f"agreed and alone must be in [0, 1], agreed not above alone; got {agreed!r} and {alone!r}"
+            )
+        super().__init__(contradiction)
+        self._alone, self._agreed = alone, agreed
+        self._known: LRUCache[bytes, float] = LRUCache(_CACHED)
+        self._lock = threading.Lock()
+
+    def compare_statements(self, older: Statement, newer: Statement, *, are_similar: bool = True) -> UpdateVerdict:
+        """Return the relation of parsed statements; only statements with a similar embedding are read by the model.
+
+        Raises:
+            ModelError: the model failed.
+        """
+        verdict = super().compare_statements(older, newer, are_similar=are_similar)
+        if verdict.relation == "same" or not (are_similar or verdict.relation == "replaces"):
+            return verdict
+        probability = self._estimate(older.text, newer.text)
+        if probability >= self._alone and _may_decide(older, newer):
+            return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
+        if verdict.relation == "replaces" and probability >= self._agreed:
+            return UpdateVerdict(relation="replaces", reason=verdict.reason, probability=probability)
+        return DIFFERENT
+
+    def _estimate(self, older: str, newer: str) -> float:
+        """Return the probability that the newer statement ends the older one; 0 for one too long to be read."""
+        key = hashlib.sha256(json.dumps([older, newer]).encode()).digest()  # no text outlives its erasure
+        with self._lock:
+            known = self._known.get(key)
+        if known is not None:
+            return known
+        with wrap_errors(ModelError, "reading two memories with the model of updates"):
+            try:
+                probability = float(load_update_model().score(older, [newer])[0])
+            except QueryError:
+                probability = 0.0
+        with self._lock:
+            self._known[key] = probability
+        return probability
+
+
+def _may_decide(older: Statement, newer: Statement) -> bool:
+    """Return whether the model alone may find that the newer statement replaces the older one."""
+    words = older.claim.words
+    return len(words) <= SIMPLE and HEALTH.isdisjoint(words) and not _are_near(older, newer)
+
+
+def _are_near(one: Statement, other: Statement) -> bool:
+    """Return whether two statements have the same words in the same order, but for one or two."""
+    blocks = SequenceMatcher(None, one.claim.words, other.claim.words, autojunk=False).get_opcodes()
+    return sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal") <= NEAR

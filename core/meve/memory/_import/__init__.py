@@ -1,0 +1,1 @@
+"""Import exports of this memory, of mem0 and of LangGraph stores."""

@@ -1,0 +1,141 @@
+"""Import: checks the rows of an export, and writes those that this memory doesn't have."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from meve.errors import MeveError, PolicyError, ValidationError
+from meve.memory._expiry import remove_expired
+from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
+from meve.memory._runtime import MemoryRuntime
+from meve.memory._write.provenance import check_standing, limit_expiry
+from meve.memory.records import MemoryRecord, StoredRecord, check_choice, user_key
+from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores.protocol import EventQuery
+
+_BATCH = 256
+"""The number of records that are embedded and written at once."""
+
+
+class _DryRunError(Exception):
+    """Ends a dry run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """The result of `GovernedMemory.import_`. Rows are numbered from 1, in the order of the export."""
+
+    format: ImportFormat
+    dry_run: bool
+    """Whether nothing was written; `added` lists what would have been."""
+    added: list[str] = field(default_factory=list)
+    """Ids of new records."""
+    known: list[str] = field(default_factory=list)
+    """Ids that the user has a record of; that record stays as it is."""
+    expired: list[str] = field(default_factory=list)
+    """Ids of rows that have expired."""
+    erased: list[str] = field(default_factory=list)
+    """Ids of records that were deleted here; they stay so, unless `restore_erased` is set."""
+    rejected: list[tuple[int, str]] = field(default_factory=list)
+    """The numbers of invalid rows, each with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Writes the records of an export."""
+
+    runtime: MemoryRuntime
+    rules: RowRules
+    reason: str
+    restore_erased: bool
+
+    def run(self, data: Any, format: ImportFormat | None, *, dry_run: bool) -> ImportReport:  # noqa: ANN401
+        """Import all valid rows. See `GovernedMemory.import_`."""
+        kind = detect_format(data) if format is None else check_choice(format, "format", ImportFormat)
+        report = ImportReport(format=kind, dry_run=dry_run)
+        whole = data if isinstance(data, Mapping) else {}
+        parsed = list(self._parse(read_rows(data, kind), whole.get("user_id"), report))
+        chosen = list(self._choose(order_of(parsed), report))
+        if dry_run:
+            self._try(chosen, report)
+        else:
+            for begin in range(0, len(chosen), _BATCH):
+                self._write(chosen[begin : begin + _BATCH], report)
+        report.rejected.sort()
+        return report
+
+    def _parse(
+        self, rows: Iterable[object], owner: object, report: ImportReport
+    ) -> Iterator[tuple[int, MemoryRecord, Row]]:
+        for number, row in enumerate(rows, start=1):
+            try:
+                if not isinstance(row, Mapping):
+                    raise ValidationError(f"it must be an object, got {row!r:.60}")
+                named = row if report.format != "meve" or "user_id" in row else {**row, "user_id": owner}
+                yield number, READERS[report.format](named, self.rules), row
+            except (MeveError, TypeError, ValueError, KeyError, OverflowError) as error:
+                report.rejected.append((number, str(error) or repr(error)))
+
+    def _choose(
+        self, rows: Iterable[tuple[int, MemoryRecord]], report: ImportReport
+    ) -> Iterator[tuple[int, MemoryRecord]]:
+        """Yield the rows to write; note the others in the report."""
+        seen: set[tuple[str, str]] = set()
+        for number, record in rows:
+            assert record.user_id is not None
+            key = (user_key(record.user_id), record.id)
+            stored = self.runtime.store.find(*key)
+            if record.expired(self.rules.now) and not record.hold:
+                report.expired.append(record.id)
+            elif key in seen:
+                report.rejected.append((number, f"id {record.id!r:.80} stands in an earlier row, too"))
+            elif stored is not None and not stored.record.expired(self.rules.now):
+                report.known.append(record.id)
+            elif not self.restore_erased and self._was_erased(*key):
+                report.erased.append(record.id)
+            else:
+                seen.add(key)
+                yield number, record
+
+    def _was_erased(self, user: str, record_id: str) -> bool:
+        query = EventQuery(user=user, record=record_id, actions=("add", "delete"))
+        last = [event.action for event in self.runtime.store.events(query)][-1:]
+        return last == ["delete"]
+
+    def _try(self, rows: Iterable[tuple[int, MemoryRecord]], report: ImportReport) -> None:
+        """Write the rows without vectors, and roll all back."""
+        embedder = self.runtime.embedder
+        blank = np.zeros(embedder.dimension, dtype=np.float32)
+        with suppress(_DryRunError), self.runtime.store.writing() as transaction:
+            for number, record in rows:
+                stored = StoredRecord(record=record, vector=blank, tokens=0, model=embedder.model)
+                self._insert(transaction, stored, number, report)
+            raise _DryRunError
+
+    def _write(self, rows: list[tuple[int, MemoryRecord]], report: ImportReport) -> None:
+        ready = self.runtime.stored_all([record for _, record in rows])
+        with self.runtime.store.writing() as transaction:
+            for (number, _), stored in zip(rows, ready, strict=True):
+                self._insert(transaction, stored, number, report)
+
+    def _insert(self, transaction: RecordTransaction, stored: StoredRecord, number: int, report: ImportReport) -> None:
+        record, now = stored.record, self.rules.now
+        assert record.user_id is not None
+        user = user_key(record.user_id)
+        remove_expired(self.runtime, transaction, user, record.id, now)
+        if transaction.find(user, record.id) is not None:  # somebody added it meanwhile, or it is on hold
+            report.known.append(record.id)
+            return
+        record = limit_expiry(transaction, user, record)
+        try:
+            check_standing(transaction, user, record)
+        except PolicyError as error:
+            report.rejected.append((number, str(error)))
+            return
+        transaction.insert(user, replace(stored, record=record))
+        detail = {"source": record.source, "imported": report.format}
+        transaction.log(self.runtime.event(user, record, "add", self.reason, now, **detail))
+        report.added.append(record.id)

@@ -1,0 +1,266 @@
+"""The methods of a memory beyond a user's daily records: holds, shared records, export, import, upkeep, embedder."""
+
+import builtins
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from meve.clock import Clock
+from meve.components.embedders import resolve_embedder
+from meve.errors import ConfigurationError, ValidationError
+from meve.memory._async_runner import as_async
+from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
+from meve.memory._feedback.reflector import Reflector
+from meve.memory._import.importer import Importer, ImportReport
+from meve.memory._import.rows import ImportFormat, RowRules
+from meve.memory._maintenance.maintenance import Background, Maintainer
+from meve.memory._maintenance.plan import MaintenanceReport
+from meve.memory._recall.query import make_query
+from meve.memory._recall.searcher import Searcher
+from meve.memory._runtime import MemoryRuntime
+from meve.memory._write.record_factory import RecordOptions
+from meve.memory._write.reembedding import Reembedder, ReembedReport
+from meve.memory._write.writer import ErasureReport, RecordWriter
+from meve.memory.items.namespace_pattern import NamespacePattern
+from meve.memory.policy import Policy, PolicyClass, RecordSource
+from meve.memory.records import (
+    SHARED,
+    MemoryRecord,
+    MemoryStats,
+    UserId,
+    check_choice,
+    check_flag,
+    check_text,
+    user_key,
+)
+from meve.ports import Embedder
+
+
+class Operations:
+    """Holds, shares, exports, imports, explains and maintains. `GovernedMemory` inherits it."""
+
+    policy: Policy
+    clock: Clock
+    _runtime: MemoryRuntime
+    _writer: RecordWriter
+    _searcher: Searcher
+    _reflector: Reflector
+    _maintainer: Maintainer
+    _background: builtins.list[Background]
+
+    def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
+        """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
+
+        A record on hold is kept beyond its expiry, but no read returns it then.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it has expired.
+        """
+        self._writer.hold(user_key(user_id), id, check_text(why, "why"), reason)
+
+    def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
+        """End a hold.
+
+        Raises:
+            UnknownIdError: the user has no record of that id.
+        """
+        self._writer.hold(user_key(user_id), id, "", reason)
+
+    def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
+        """Take back a record that was archived, merged, summarised or superseded.
+
+        Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
+        of the user (source `chat_user`) or an update can replace it.
+
+        Args:
+            id: the record's id.
+            user_id: its owner.
+            reason: for the audit log; must hold no content.
+
+        Returns:
+            The record as it is now. Its expiry is the old one.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it was erased or has expired.
+            HoldError: the record is on hold.
+        """
+        return self._writer.restore(user_key(user_id), id, reason)
+
+    def add_shared(self, text: str, *, reason: str = "on request", **options: Unpack[RecordOptions]) -> MemoryRecord:
+        """Remember a text for all users, of a class that the policy lets be shared.
+
+        Raises:
+            PolicyError: records of its class may not be shared.
+            ValidationError: as for `add`.
+        """
+        shared: RecordOptions = {"source": "doc", "policy_class": "canonical"}
+        shared.update(options)
+        return self._writer.add(SHARED, None, text, reason, **shared)
+
+    def delete_shared(self, id: str, *, reason: str = "on request") -> ErasureReport:
+        """Erase a shared record, and all users' scores of it.
+
+        Raises:
+            UnknownIdError: there is no such shared record.
+        """
+        return self._writer.delete(SHARED, id, reason)
+
+    def export(self, *, user_id: UserId) -> dict[str, Any]:
+        """Return all data of a user, JSON-ready; expired and erased records aren't included.
+
+        `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
+        """
+        return export_user(self._runtime, user_key(user_id), user_id)
+
+    def import_(
+        self,
+        data: Any,  # noqa: ANN401
+        *,
+        user_id: UserId | None = None,
+        format: ImportFormat | None = None,
+        namespaces: str | None = None,
+        source: RecordSource = "doc",
+        policy_class: PolicyClass = "factual",
+        restore_erased: bool = False,
+        dry_run: bool = False,
+        reason: str = "import",
+    ) -> ImportReport:
+        """Add the records of an export that this memory doesn't have. Invalid rows are reported, and the rest goes in.
+
+        - `meve`, what `export` returns: `records`, `history` and `archived`, with all fields of each record, and the
+          order of messages. The records keep source, class and expiry. The audit log and the scores of shared records
+          aren't read.
+        - `mem0`, a list of memories or `{"results": […]}`, as mem0's `get_all` returns them: `id`, `memory`, `user_id`,
+          `created_at`, `expiration_date`, `categories` (as tags), `metadata`, and into the metadata `agent_id`,
+          `run_id`, `app_id`, `actor_id`, `role` and `attributed_to`. Others, such as `hash`, aren't read.
+        - `langgraph`, a list of items or `{"items": […]}`, as a LangGraph store returns and langmem fills them:
+          `namespace`, `key`, `value`, `created_at` and `updated_at`. They become `memory.items`.
+
+        Nothing gains trust or a longer life: records of mem0 have the source and the class that you give, and live no
+        longer than their class and `expiration_date` allow; a derived record expires no later than its origins.
+
+        Args:
+            data: the parsed JSON.
+            user_id: the only owner; rows that name another user are rejected. None for the owner that each row names.
+            format: who wrote the export; None to find out.
+            namespaces: where LangGraph's namespaces name the owner, such as `memories/{user_id}/*`; None if all items
+                belong to `user_id`.
+            source: the source of memories of mem0.
+            policy_class: their class; not `instruction`.
+            restore_erased: whether records that were deleted from this memory come back.
+            dry_run: only report.
+            reason: for the audit log; must hold no content.
+
+        Raises:
+            ValidationError: the data are no such export, or an argument is invalid; nothing is stored.
+            ModelError: the embedder failed; a second import goes on.
+            StorageError: the store can't be written.
+        """
+        if policy_class == "instruction" or source in ("item", "message"):
+            raise ValidationError(
+                f"imported memories can't be instructions, items or messages, got policy_class {policy_class!r:.40} "
+                f"and source {source!r:.40}: choose others"
+            )
+        if user_id is not None:
+            user_key(user_id)
+        rules = RowRules(
+            policy=self.policy,
+            now=self.clock.now(),
+            user_id=user_id,
+            namespaces=None if namespaces is None else NamespacePattern.parse(namespaces),
+            source=check_choice(source, "source", RecordSource),
+            policy_class=check_choice(policy_class, "policy_class", PolicyClass),
+        )
+        importer = Importer(
+            self._runtime, rules, check_text(reason, "reason"), check_flag(restore_erased, "restore_erased")
+        )
+        return importer.run(data, format, dry_run=check_flag(dry_run, "dry_run"))
+
+    def explain(
+        self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
+    ) -> builtins.list[Explanation]:
+        """Return the memories about a topic, private ones included, each with its entries of the audit log.
+
+        Args:
+            about: the topic.
+            user_id: whose memory.
+            limit: the maximum number of records.
+            include_archived: whether to return archived records and those that another one replaced, too.
+
+        Raises:
+            QueryError: `about` is blank.
+        """
+        query = make_query(
+            about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
+            max_tokens=1_000_000, include_superseded=include_archived,
+        )  # fmt: skip
+        archived = self._searcher.look_in_archive(query) if include_archived else None
+        return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
+
+    def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
+        """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
+
+        A policy can also let it prune, summarise and archive records of low scores. `restore` takes back whatever is
+        closed or archived.
+
+        Reads never wait for it, and never return expired records, with or without it.
+
+        Args:
+            user_id: whose records; None for everybody's.
+            dry_run: only report what would be done, without running deferred reflections first.
+
+        Raises:
+            ModelError: a component that compares or summarises failed; everything else is done, for every user.
+        """
+        if not dry_run:
+            self._reflector.run_deferred()
+        return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
+
+    def maintain_every(self, seconds: float) -> Background:
+        """Run `maintain` in a thread, until `stop` is called or the memory is closed.
+
+        Raises:
+            ConfigurationError: `seconds` isn't positive.
+        """
+        if not seconds > 0:
+            raise ConfigurationError(f"seconds must be positive, got {seconds!r}")
+        background = Background(self.maintain, seconds)
+        self._background.append(background)
+        return background
+
+    def reembed(
+        self,
+        embedder: Embedder | str | None = None,
+        *,
+        reason: str = "on request",
+        progress: Callable[[int, int], object] = lambda _done, _users: None,
+    ) -> ReembedReport:
+        """Write new vectors of all records, by another embedder, which is the memory's from then on.
+
+        The records of one user get their new vectors in one transaction. Until then, this process finds them by the
+        old vectors, and what is added meanwhile by its words. After a crash, call it again: it goes on with the users
+        that aren't done. Other processes with the old embedder go on working, but find records with new vectors by
+        words alone, and warn; open the memory again there. The audit log gets an entry for each user.
+
+        Args:
+            embedder: as for `open`; None for the memory's own, to go on, or after `open(…, reembed=True)`.
+            reason: for the audit log; must hold no content.
+            progress: called with the number of users done and of all users, after each.
+
+        Raises:
+            ConfigurationError: an invalid embedder.
+            ModelError: the embedder failed; the users that are done keep their new vectors.
+            IndexMismatchError: somebody began to change to another embedder.
+            StorageError: the store can't be written.
+        """
+        runtime = self._runtime
+        chosen = runtime.embedder.current if embedder is None else resolve_embedder(embedder)
+        return Reembedder(runtime, chosen, check_text(reason, "reason"), progress).run()
+
+    def stats(self) -> MemoryStats:
+        """Return the size of the memory."""
+        return self._runtime.store.counts()
+
+    aexport, aexplain = as_async(export, is_read=True), as_async(explain, is_read=True)
+    astats = as_async(stats, is_read=True)
+    ahold, arelease, arestore = as_async(hold), as_async(release), as_async(restore)
+    aadd_shared, adelete_shared = as_async(add_shared), as_async(delete_shared)

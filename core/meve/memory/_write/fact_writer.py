@@ -1,0 +1,272 @@
+"""Writes the decisions of extractors: checks each one, adds a fact once, and closes what it replaces."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from meve.components.lexical.analyzers import words
+from meve.errors import PolicyError, QueryError, ValidationError
+from meve.memory._audit.chain import EventDraft
+from meve.memory._contradiction.claims import have_equal_words
+from meve.memory._contradiction.statements import parse_statement, parse_values
+from meve.memory._expiry import expiry_of
+from meve.memory._maintenance.deduplication import may_close, may_replace
+from meve.memory._recall.query import make_query
+from meve.memory._recall.searcher import Searcher
+from meve.memory._runtime import MemoryRuntime
+from meve.memory._write.extraction import FactDecision, TurnContext
+from meve.memory._write.relative_days import resolve_days
+from meve.memory._write.writer import RecordWriter
+from meve.memory.policy import PolicyClass, RecordSource
+from meve.memory.records import SCOPES, MemoryRecord, UserId, user_key, validity
+from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores.protocol import EventQuery
+
+NEAR = 8
+"""Memories that an extractor sees, and that a new fact is compared with."""
+CLASSES: tuple[PolicyClass, ...] = ("factual", "intent_bound", "ephemeral", "private")
+"""Classes that an extractor may choose; the others need the user's or the operator's word."""
+
+
+class RefusedError(ValidationError):
+    """A decision that isn't carried out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactWriter:
+    """Writes facts of turns. Each change and its entries in the audit log are one transaction."""
+
+    runtime: MemoryRuntime
+    writer: RecordWriter
+    searcher: Searcher
+
+    def find_near(self, text: str, user_id: UserId, *, private: bool = False) -> tuple[MemoryRecord, ...]:
+        """Return the user's memories of other kinds than items that are nearest to a text, without logging it."""
+        runtime = self.runtime
+        try:
+            query = make_query(
+                text, user_id, policy=runtime.policy, now=runtime.clock.now(), include_private=private, limit=NEAR,
+                max_tokens=1_000_000,
+            )  # fmt: skip
+            records = self.searcher.look(query).records
+        except QueryError:  # longer than the embedder's window
+            return ()
+        return tuple(record for record in records if record.user_id is not None and record.kind == "fact")
+
+    def write(
+        self,
+        decision: FactDecision,
+        user_id: UserId,
+        *,
+        record_id: str,
+        source: RecordSource,
+        policy_class: PolicyClass | None,
+        session_id: str | None,
+        reason: str,
+        scopes: Mapping[str, str],
+        add: Callable[..., MemoryRecord] | None = None,
+        check: Callable[[RecordTransaction], None] | None = None,
+    ) -> MemoryRecord | str:
+        """Write a checked decision, and return the new record, or the id of a memory that says the same.
+
+        Args:
+            decision: an `add`, `update` or `supersede`.
+            user_id: the owner.
+            record_id: the id of a new record.
+            source: the role's source.
+            policy_class: its class; None lets the classifier choose.
+            session_id: the conversation.
+            reason: for the audit log.
+            scopes: the agent and the run of the record, where they are known.
+            add: `GovernedMemory.add`, which writes an `add` without a check.
+            check: called in the transaction; may raise to write nothing.
+
+        Raises:
+            RefusedError: the memory to replace can't be replaced.
+            DuplicateIdError, PolicyError, ModelError, StorageError: as for `GovernedMemory.add`.
+        """
+        user = user_key(user_id)
+        known = None
+        if decision.action == "add":
+            known = self._find_same(decision.text, user_id, source, policy_class, scopes)
+        if known is not None and self._confirm(user, known, record_id, check):
+            return known.id
+        options: dict[str, Any] = {
+            "id": record_id, "source": source, "session_id": session_id, "policy_class": policy_class,
+            **scopes,
+        }  # fmt: skip
+        if add is not None and check is None and decision.action == "add":
+            return add(decision.text, user_id=user_id, reason=reason, **options)
+        if decision.action == "update" and decision.id is not None:
+            old = self.runtime.store.find(user, decision.id)
+            if old is not None:
+                options["valid_from"] = validity(old.record)[0]
+                options["derived_from"] = [decision.id]
+
+        def finish(transaction: RecordTransaction, record: MemoryRecord) -> None:
+            if check is not None:
+                check(transaction)
+            if decision.action in ("update", "supersede"):
+                self._close(transaction, user, decision, record)
+
+        return self.writer.add(user, user_id, decision.text, reason, also=finish, **options)
+
+    def is_private(self, text: str, source: RecordSource, policy_class: PolicyClass) -> bool:
+        """Return whether a text is kept from models: its class is private, or the gate makes it so or refuses it."""
+        try:
+            policy_class, _ = self.runtime.gate.admit(text, source, policy_class)
+        except PolicyError:
+            return True
+        return self.runtime.policy.rule(policy_class).on_request
+
+    def refuse_after_erasure(self, user: str) -> Callable[[RecordTransaction], None]:
+        """Return a check that raises RefusedError if a record of the user was erased or expired since this call."""
+        seen, names = self.runtime.store.head().seq, {user, self.runtime.chain.pseudonym(user)}
+
+        def check(transaction: RecordTransaction) -> None:
+            queries = [EventQuery(user=name, actions=("delete", "expire", "prune")) for name in names]
+            if any(entry.seq > seen for query in queries for entry in transaction.entries(query)):
+                raise RefusedError("records of the user were erased since the turn")
+
+        return check
+
+    def note(self, user: str, name: str, reason: str, check: Callable[[RecordTransaction], None]) -> None:
+        """Add an entry without a record to the audit log, under an id of a turn."""
+        with self.runtime.store.writing(durable=False) as transaction:
+            check(transaction)
+            now = self.runtime.clock.now()
+            transaction.log(EventDraft(at=now, user=user, record=name, action="use", reason=reason))
+
+    def _find_same(
+        self,
+        text: str,
+        user_id: UserId,
+        source: RecordSource,
+        policy_class: PolicyClass | None,
+        scopes: Mapping[str, str],
+    ) -> MemoryRecord | None:
+        """Return a memory of this source and scope with equal words and values, unless a newer one contradicts it.
+
+        A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
+        """
+        near, said = self.find_near(text, user_id, private=True), parse_statement(text).claim
+        for record in near:
+            if policy_class is not None and (record.policy_class == "instruction") != (policy_class == "instruction"):
+                continue
+            if record.source != source or record.flagged:
+                continue
+            if any(record.metadata.get(name) != scopes.get(name) for name in SCOPES):
+                continue
+            if have_equal_words(parse_statement(record.text).claim, said):
+                later = (each for each in near if validity(each)[0] > validity(record)[0])
+                differs = self.runtime.contradiction.find_difference
+                return None if any(differs(each.text, text) for each in later) else record
+        return None
+
+    def _confirm(
+        self, user: str, known: MemoryRecord, said: str, check: Callable[[RecordTransaction], None] | None
+    ) -> bool:
+        """Let a memory that was said again live as long as a new one. Return whether it still says the same."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        with runtime.store.writing() as transaction:
+            if check is not None:
+                check(transaction)
+            stored = transaction.find(user, known.id)
+            if stored is None or stored.record.text != known.text or stored.record.is_closed:
+                return False
+            record = stored.record
+            if record.expired(now) or record.archived or record.derived_from:
+                return False
+            again = expiry_of(runtime.policy, record.policy_class, record.source, now)
+            if not record.hold and _later(again, record.expires_at) != record.expires_at:
+                record = replace(record, expires_at=again, version=record.version + 1)
+                transaction.replace(user, replace(stored, record=record))
+            transaction.log(runtime.event(user, record, "update", "said again", now, said_as=said))
+            transaction.log(
+                EventDraft(at=now, user=user, record=said, action="use", reason=f"{record.id} says the same")
+            )
+        return True
+
+    def _close(self, transaction: RecordTransaction, user: str, decision: FactDecision, by: MemoryRecord) -> None:
+        """Close the memory that a decision replaces."""
+        runtime, now = self.runtime, self.runtime.clock.now()
+        stored = None if decision.id is None else transaction.find(user, decision.id)
+        if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
+            raise RefusedError("the memory to replace is gone, or is no fact that holds")
+        if not (may_replace(stored.record, by) and may_close(stored.record, by, runtime.policy)):
+            raise RefusedError(
+                "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
+                "weighs more, or has other metadata or privacy"
+            )
+        since = validity(by)[0]
+        end = since if since > validity(stored.record)[0] else now
+        why = "" if decision.action == "update" else f"contradicted by {by.id}"
+        closed = replace(
+            stored.record, valid_to=end, superseded_by=by.id, flagged=why, version=stored.record.version + 1
+        )
+        transaction.replace(user, replace(stored, record=closed))
+        reason = f"{by.id} {'says the same and more' if decision.action == 'update' else 'replaces it'}"
+        event = runtime.event(
+            user, closed, "merge" if decision.action == "update" else "supersede", reason, now,
+            rule="extraction", evidence={"by": by.id}, inverse="restore",
+        )  # fmt: skip
+        transaction.log(event)
+
+
+def check_decision(decision: object, context: TurnContext, source: RecordSource) -> FactDecision:
+    """Return a decision that may be carried out.
+
+    Raises:
+        RefusedError: it is of another form, names a memory that the extractor wasn't shown or a class that it may not
+            choose, or tells a number, a day, a name or a denial that neither the turn, nor what came before, nor the
+            memory to replace holds. The message holds no text of a memory or a turn.
+    """
+    if not isinstance(decision, FactDecision) or decision.action not in ("add", "update", "supersede", "nothing"):
+        raise RefusedError(f"a decision must be a FactDecision with a known action, got a {type(decision).__name__}")
+    if decision.action == "nothing":
+        return decision
+    if not isinstance(decision.text, str) or not decision.text.strip():
+        raise RefusedError(f"{decision.action} needs a text")
+    target = next((record for record in context.near if record.id == decision.id), None)
+    if decision.action != "add" and target is None:
+        raise RefusedError(f"{decision.action} names a memory that isn't near the turn")
+    if decision.policy_class is not None and decision.policy_class not in CLASSES:
+        raise RefusedError(f"policy_class must be one of {', '.join(CLASSES)}")
+    sources = [context.turn.text, *(turn.text for turn in context.before)]
+    sources += [target.text] if target is not None and target.source == source else []
+    invented = _find_invented(decision.text, [*sources, *(resolve_days(each, context.spoken) for each in sources)])
+    if invented:
+        raise RefusedError(f"the text tells a {invented} that neither the turn nor what came before holds")
+    return decision
+
+
+def check_class(chosen: PolicyClass, role: PolicyClass) -> None:
+    """Check that an extractor chose the class of a turn's role, a shorter one, or `private`.
+
+    Raises:
+        RefusedError: it didn't.
+    """
+    lasting: tuple[PolicyClass, ...] = ("ephemeral", "intent_bound", "factual")
+    if chosen not in ("private", *lasting[: lasting.index(role) + 1 if role in lasting else 0]):
+        raise RefusedError(f"policy_class {chosen!r} must not live longer, or be shown more, than the turn's {role!r}")
+
+
+def _find_invented(text: str, sources: Sequence[str]) -> str:
+    """Return what kind of value of a text none of the sources holds; empty for none."""
+    told, known = parse_values(text), [parse_values(each) for each in sources]
+    spoken = {word for each in sources for word in words(each)}
+    if told.numbers - {n for each in known for n in each.numbers} - spoken:
+        return "number"
+    if told.days - {day for each in known for day in each.days} - spoken:
+        return "day"
+    if any(not set(words(name)) <= spoken for name in told.names if name not in _USER):
+        return "name"
+    return "denial" if told.negated and not any(each.negated for each in known) else ""
+
+
+_USER = frozenset({"user", "user's"})
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return None if one is None or other is None else max(one, other, key=lambda moment: moment.astimezone(UTC))

@@ -1,0 +1,190 @@
+"""Pack the candidates of a retrieval, and settle what becomes of a context that isn't sufficient."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from meve._warn_once import warn_once
+from meve.errors import ConfigurationError, ModelError, wrap_errors
+from meve.pipeline._deadline import DEADLINE
+from meve.pipeline._run_state import Run
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.phases.budget import Composed, budget, fits_alone, with_counts
+from meve.pipeline.phases.condense import (
+    RATED_SENTENCE,
+    READ_SENTENCE,
+    ScoreSentences,
+    SplitSentences,
+    condense,
+    find_spans,
+)
+from meve.pipeline.phases.fill import fill
+from meve.pipeline.phases.follow import extend_query
+from meve.pipeline.phases.prioritize import Relate
+from meve.pipeline.phases.shorten import LEAST, MOST_SHARING, find_pieces, rate_by_words, share_budget, shorten
+from meve.ports import Scorer, TokenCounter
+from meve.types import Candidate, Dropped, Query, Selection, TextSpans
+
+UNVERIFIED = "unverified"
+"""The reason of a candidate that `when_insufficient="verified_only"` leaves out."""
+INSUFFICIENT = "insufficient"
+"""The reason of a candidate that `when_insufficient="abstain"` leaves out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packer:
+    """Reduces, packs, fills or withholds the candidates of one retrieval, with the components of its pipeline."""
+
+    scorer: Scorer
+    tokens: TokenCounter
+    split: SplitSentences | None
+    """Splits a text into sentences; needed for `packing="sentences"`."""
+    repeats: Relate | None
+    """Tells whether a passage repeats another one; None if that isn't known."""
+    verifier_name: str
+
+    def shorten(self, run: Run) -> None:
+        """Reduce the candidates that exceed the budget by themselves, so that none is lost for its length."""
+        config = run.config
+        if self.split is None or not run.includes("verify") or config.max_tokens < LEAST:
+            return
+        counted = self._count(run.candidates)
+        too_long = {c.id for c in counted if not fits_alone(c, self.tokens, config.max_tokens)}
+        if not too_long:
+            return
+        share = share_budget(counted, config.max_tokens, self._overhead(config))
+        with run.phase("shorten", {"max_tokens": share}) as phase:
+            phase.selection = Selection(kept=[self._shorten(run, c, share) if c.id in too_long else c for c in counted])
+
+    def _count(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
+            return with_counts(candidates, self.tokens)
+
+    def _overhead(self, config: RetrieverConfig) -> int:
+        """Return the tokens between two passages."""
+        return self.tokens.count(config.separator) + (self.tokens.count("[10] ") if config.citations else 0)
+
+    def _shorten(self, run: Run, candidate: Candidate, max_tokens: int) -> Candidate:
+        warn_once(
+            "shortened",
+            "a passage of %d tokens exceeds max_tokens=%d by itself and is shortened to its best sentences (phase "
+            "'shorten' of the trace): raise max_tokens, or split the documents into smaller passages",
+            candidate.tokens, run.config.max_tokens,
+        )  # fmt: skip
+        if self.split is None:
+            return candidate
+        pieces = find_pieces(candidate.passage.text, self.split)
+        ratings = self._rate(run, candidate, pieces)
+        least = self._least(run) if ratings else float("inf")
+        return shorten(
+            candidate,
+            pieces,
+            ratings or rate_by_words(run.query.text, candidate.passage.text, pieces),
+            self.tokens,
+            max_tokens,
+            least=least,
+            widen=run.config.packing == "passages",
+        )
+
+    def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans) -> list[float]:
+        """Return the ratings of a passage's pieces in the readings that scored it; empty if there are none."""
+        if not getattr(self.scorer, "scores_sentences", False):
+            return []
+        read = [
+            q
+            for q, piece in self._queries(run)
+            if (piece in candidate.read_with if piece else self._was_read(candidate))
+        ]
+        spans = find_spans(candidate.passage, [candidate.passage.text[start:end] for start, end in pieces])
+        rate: ScoreSentences = getattr(self.scorer, "score_sentences")  # noqa: B009 - not part of `Scorer`
+        rated = [rate(query, [candidate], [spans])[0].tolist() for query in read]
+        return [max(of_piece) for of_piece in zip(*rated, strict=True)]
+
+    def _was_read(self, candidate: Candidate) -> bool:
+        return self.scorer.name in candidate.scores
+
+    def _queries(self, run: Run) -> list[tuple[Query, str]]:
+        """Return the question, and the question extended by each evidence passage, with the passage's id."""
+        queries = [(run.query, "")]
+        for piece in run.evidence:
+            text = extend_query(run.query.text, [piece.passage.content], run.config.evidence_words)
+            queries.append((replace(run.query, text=text), piece.id))
+        return queries
+
+    def _least(self, run: Run) -> float:
+        """Return the least probability of an evidence sentence."""
+        if run.config.sentence_threshold is not None:
+            return run.config.sentence_threshold
+        return RATED_SENTENCE if getattr(self.scorer, "scores_sentences", False) else READ_SENTENCE
+
+    def condense(self, run: Run) -> None:
+        """Reduce the candidates to their evidence sentences, if `packing` asks for that."""
+        config = run.config
+        if not run.includes("condense") or config.packing != "sentences":
+            return
+        if self.split is None:
+            raise ConfigurationError("packing 'sentences' needs a sentence splitter: give the pipeline a `split`")
+        queries = self._queries(run)
+        is_rated = getattr(self.scorer, "scores_sentences", False)
+        to_read = len(queries) * len(run.candidates)  # the sentences of a passage take about its time
+        if not is_rated and not run.has_time_for(to_read):
+            run.skip("condense", DEADLINE)
+            return
+        threshold = self._least(run)
+        with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
+            phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
+
+    def budget(self, run: Run) -> Composed:
+        """Pack the candidates that `when_insufficient` admits."""
+        config = run.config
+        settings = {"max_tokens": config.max_tokens, "limit": config.limit, "tokens": self.tokens.name}
+        with run.phase("budget", settings) as phase:
+            verified_only = config.when_insufficient == "verified_only"
+            admitted = [c for c in run.candidates if c.verified or not verified_only]
+            others = [Dropped(candidate=c, reason=UNVERIFIED) for c in run.candidates if c not in admitted]
+            composed = self._pack(admitted, config)
+            phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
+        return composed
+
+    def settle(self, run: Run, composed: Composed) -> Composed:
+        """Return the context that isn't sufficient as `when_insufficient` asks: as it is, filled, or empty."""
+        if run.config.when_insufficient == "return" and self._fills(run):
+            return self._fill(run)
+        if run.config.when_insufficient != "abstain":
+            return composed
+        with run.phase("abstain", {}) as phase:
+            phase.selection = Selection(
+                kept=[], dropped=[Dropped(candidate=c, reason=INSUFFICIENT) for c in run.candidates]
+            )
+        return Composed(selection=Selection(kept=[]), text="", tokens=0)
+
+    def _pack(self, candidates: Sequence[Candidate], config: RetrieverConfig) -> Composed:
+        with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
+            return budget(
+                candidates,
+                self.tokens,
+                max_tokens=config.max_tokens,
+                limit=config.limit,
+                separator=config.separator,
+                citations=config.citations,
+            )
+
+    def _fills(self, run: Run) -> bool:
+        """Return whether an insufficient context is filled, an empty one too."""
+        config = run.config
+        return config.fill and config.mode == "full" and config.packing == "passages"
+
+    def _fill(self, run: Run) -> Composed:
+        """Pack the remaining candidates of phase 1 after those of the context."""
+        with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
+            chosen = fill(run.candidates, run.retrieved, run.judged, duplicates=run.duplicates, repeats=self.repeats)
+            composed = self._pack(chosen, run.config)
+            if chosen and not composed.selection.kept and self.split is not None and run.config.max_tokens >= LEAST:
+                composed = self._pack(self._shorten_first(run, chosen), run.config)
+            phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
+        return composed
+
+    def _shorten_first(self, run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return the first candidates, none of which fits the budget, each reduced to its share of it."""
+        first = self._count(candidates[:MOST_SHARING])
+        share = max(run.config.max_tokens // len(first) - self._overhead(run.config), LEAST)
+        return [self._shorten(run, c, share) for c in first]

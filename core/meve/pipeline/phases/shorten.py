@@ -1,0 +1,124 @@
+"""Shorten passages that exceed the budget by themselves to their best sentences (before phase 4)."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from meve.pipeline.phases.condense import GAP, SplitSentences
+from meve.ports import TokenCounter
+from meve.types import Candidate, TextSpans
+
+LEAST = 32
+"""The least number of tokens that a passage is shortened to; less would be a scrap."""
+MOST_SHARING = 4
+"""The most verified candidates among which the budget is divided when one of them is too long for it."""
+WORDS = 20
+"""The words of a piece of a sentence that is too long by itself, as tables and logs have them."""
+
+
+def share_budget(candidates: Sequence[Candidate], max_tokens: int, overhead: int) -> int:
+    """Return the tokens that a passage is shortened to: an equal share of the budget for up to four verified ones.
+
+    Args:
+        candidates: the candidates to pack.
+        max_tokens: the budget.
+        overhead: the tokens between two passages.
+    """
+    sharing = min(max(sum(c.verified for c in candidates), 1), MOST_SHARING)
+    return max(max_tokens // sharing - overhead * (sharing > 1), min(LEAST, max_tokens))
+
+
+def find_pieces(text: str, split: SplitSentences) -> list[tuple[int, int]]:
+    """Return the start and end of each sentence; one of many words is cut into lines, and these after 20 words."""
+    pieces: list[tuple[int, int]] = []
+    at = 0
+    for sentence in split(text):
+        start = text.find(sentence, at)
+        if start >= 0:
+            at = start + len(sentence)
+            pieces += _cut(text, start, at)
+    return pieces or list(_cut(text, 0, len(text)))
+
+
+def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    if len(text[start:end].split()) <= 2 * WORDS:
+        yield start, end
+        return
+    for line in re.finditer(r"[^\n]*\S", text[start:end]):
+        words = list(re.finditer(r"\S+", line[0]))
+        for n in range(0, len(words), WORDS):
+            last = words[min(n + WORDS, len(words)) - 1]
+            yield start + line.start() + words[n].start(), start + line.start() + last.end()
+
+
+def rate_by_words(query: str, text: str, pieces: TextSpans) -> list[float]:
+    """Return for each piece the weight of the query's words in it; a word in few pieces weighs more."""
+    wanted = set(re.findall(r"\w+", query.lower()))
+    found = [wanted & set(re.findall(r"\w+", text[start:end].lower())) for start, end in pieces]
+    counts = Counter(word for words in found for word in words)
+    return [sum(math.log(1 + len(pieces) / counts[word]) for word in words) for words in found]
+
+
+def shorten(
+    candidate: Candidate,
+    pieces: TextSpans,
+    ratings: Sequence[float],
+    counter: TokenCounter,
+    max_tokens: int,
+    *,
+    least: float,
+    widen: bool = True,
+) -> Candidate:
+    """Reduce a candidate to its best pieces and their neighbours, as many as fit.
+
+    Args:
+        candidate: its passage exceeds `max_tokens`.
+        pieces: the start and end of its sentences in the passage's text, in order.
+        ratings: of the pieces. Those that reach `least` are chosen first, or else the best one.
+        counter: counts the passage with its title.
+        max_tokens: the most tokens of the shortened passage.
+        least: the least rating of a piece that is evidence.
+        widen: whether to add neighbours where there is evidence too.
+
+    Returns:
+        The shortened candidate; the given one if not even its best piece fits.
+    """
+    ranked = sorted(range(len(pieces)), key=lambda n: -ratings[n])
+    evidence = [n for n in ranked if ratings[n] >= least]
+    chosen: set[int] = set()
+
+    def add(n: int) -> bool:
+        fits = 0 <= n < len(pieces) and n not in chosen and _tokens([*chosen, n]) <= max_tokens
+        if fits:
+            chosen.add(n)
+        return fits
+
+    def _tokens(kept: Sequence[int]) -> int:
+        return counter.count(candidate.passage.with_text(_join(candidate.passage.text, pieces, kept)).prompt_text)
+
+    seeds = [n for n in evidence or ranked[:1] if add(n)]
+    if widen or not evidence:
+        sides = [(n, step) for n in seeds for step in (1, -1)]
+        while sides:  # each seed grows by one piece at a time, until nothing more fits beside it
+            sides = [(n + step, step) for n, step in sides if n + step in chosen or add(n + step)]
+    if not chosen:
+        return candidate
+    kept = sorted(chosen)
+    passage = candidate.passage.with_text(_join(candidate.passage.text, pieces, kept))
+    return replace(candidate, passage=passage, tokens=counter.count(passage.prompt_text), sentences=tuple(kept))
+
+
+def _join(text: str, pieces: TextSpans, kept: Sequence[int]) -> str:
+    """Return the pieces as they stand in the text, with a mark where something is left out."""
+    blocks: list[str] = []
+    before = -2
+    for n in sorted(kept):
+        start, end = pieces[n]
+        if n == before + 1:
+            blocks[-1] += text[pieces[before][1] : end]
+        else:
+            blocks += [GAP, text[start:end]] if n > 0 else [text[start:end]]
+        before = n
+    return " ".join([*blocks, GAP] if before < len(pieces) - 1 else blocks)

@@ -1,0 +1,54 @@
+"""Agent tools to remember, recall, update, forget and explain memories; the program sets the user, never the model."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from llama_index.core.tools import FunctionTool
+
+from meve.memory import GovernedMemory
+from meve.memory._agent_tools import TOOL_INPUTS, TOOL_NAMES, MemoryTools, ToolCaller
+from meve.memory.policy import PolicyClass, RecordSource
+from meve.memory.records import UserId, check_text, user_key
+
+
+def create_memory_tools(
+    memory: GovernedMemory,
+    user_id: UserId,
+    *,
+    session_id: str | None = None,
+    names: Collection[str] = TOOL_NAMES,
+    search: Mapping[str, Any] | None = None,
+    source: RecordSource = "chat_assistant",
+    policy_class: PolicyClass = "factual",
+) -> list[FunctionTool]:
+    """Build memory tools of one user, for any agent that calls functions. They return text.
+
+    Args:
+        memory: the governed memory.
+        user_id: the user; no tool takes one from the model.
+        session_id: the conversation that new memories are from.
+        names: which of `remember`, `recall`, `update`, `forget`, `explain`.
+        search: options of `GovernedMemory.search`.
+        source: the source of what the model writes.
+        policy_class: the policy class of what the model writes.
+
+    Raises:
+        ConfigurationError: no memory, an unknown tool, or an invalid option.
+        ValidationError: an invalid user or session.
+    """
+    tools = MemoryTools.make(memory, names, search, source, policy_class)
+    user_key(user_id)
+    caller = ToolCaller(user_id, None if session_id is None else check_text(session_id, "session_id"))
+    return [_build(tools, caller, name) for name in TOOL_NAMES if name in names]
+
+
+def _build(tools: MemoryTools, caller: ToolCaller, name: str) -> FunctionTool:
+    schema, description = TOOL_INPUTS[name]
+
+    def call(**arguments: str) -> str:
+        return tools.call(name, caller, *(arguments[field] for field in schema.model_fields))[0]
+
+    async def acall(**arguments: str) -> str:
+        return await tools.memory.run_async(call, **arguments)
+
+    return FunctionTool.from_defaults(fn=call, async_fn=acall, name=name, description=description, fn_schema=schema)

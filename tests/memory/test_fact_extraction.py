@@ -1,0 +1,115 @@
+"""Facts by rules: what a user tells of himself is kept, and small talk, pasted text and suppositions are not."""
+
+import pytest
+
+from meve.memory._classify.fact_extraction import extract_statements
+
+TRACEBACK = """My script fails.
+Traceback (most recent call last):
+  File "tea.py", line 3, in <module>
+    raise ValueError("I live in Lyon")
+ValueError: I live in Lyon
+I use Python 3.12."""
+CODE = """I write Go.
+```python
+owner = "I am Ann"
+```
+def brew(cups):
+    return cups * 2
+"""
+LOG = "2026-05-01 12:00:01 ERROR My pump failed\nINFO I am ready"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I see.", "Thanks so much, Maria!", "That's really cool, John.", "I totally agree!", "You got this!",
+        "I appreciate your support.", "Me too.", "Good luck with the exam!", "No worries, Sam.",
+        "I'm sure you will do well.",
+        "It was great talking to you.", "Glad my support means a lot to you!", "I can't wait!",
+    ],
+)  # fmt: skip
+def test_small_talk_states_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Cancel my order.", "Book me a table for two.", "Just look at my to-do list!", "No, I mean please cancel it.",
+        "Now I want you to find me a park.", "Send the report to my boss.", "The flat sounds good.",
+        "A lot has happened since we last spoke.", "Haven't talked in a few days.", "If you need me, I'm here for you.",
+    ],
+)  # fmt: skip
+def test_command_and_talk_about_the_talk_state_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Book club meets at my house.", "Change is hard for me.", "Show jumping is my hobby.",
+        "I got married since we last spoke.", "Stop calling me Bob.", "The key to my flat looks like a spoon.",
+        "Kim gave us a dog.",
+    ],
+)  # fmt: skip
+def test_statement_that_begins_like_a_command_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If I lived in Lyon, I would cycle to work.", "Suppose I live in Lyon. Then I would need a bike.",
+        "Imagine I am a pilot.", "Let's say my budget is 900 euros.", "What if I moved to Rome?",
+        "I wish I had a garden.", "I would cook more if I had a bigger kitchen.",
+        "Unless I move someday.", "Say I earn 5000 euros a month.",
+    ],
+)  # fmt: skip
+def test_supposition_is_no_fact(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If I eat nuts, I get a rash.", "I'd like tea if you have it.", "My son is allergic to milk.",
+        "Allergic to nuts.",
+        "I don't drink coffee.", "Call me Bob.", "Always answer in German.", "Please keep your answers short.",
+        "My wife would rather live in Rome.", "Her name is Shadow!", "It is 9 in Oslo.", "The shop opens at 9.",
+        "It's Susie!", "I was thinking about trying painting.", "I hope to move to Rome.",
+    ],
+)  # fmt: skip
+def test_what_a_user_tells_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (TRACEBACK, ["My script fails.", "I use Python 3.12."]),
+        (CODE, ["I write Go."]),
+        (LOG, []),
+        ("I live in Oslo. Translate this: I live in Rome.", ["I live in Oslo."]),
+        ("Summarize this article:\n\nI was born in Lyon. My name is Luc.", []),
+        ("> I live in Rome.\nI live in Oslo.", ["I live in Oslo."]),
+        ("<document>I live in Rome.</document>\nI live in Oslo.", ["I live in Oslo."]),
+        ('"I was born in Lyon, and I have lived there since, with two cats."\nI like this poem by Luc.',
+         ["I like this poem by Luc."]),
+    ],
+)  # fmt: skip
+def test_pasted_text_is_not_what_the_user_says(text, facts):
+    assert extract_statements(text) == facts
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I'm allergic to nuts, what can I eat?", ["I'm allergic to nuts."]),
+        ("I love jazz, so can you play some?", ["I love jazz."]),
+        ("I wonder, is it late?", []),
+        ("Where do I live, in Oslo or in Rome?", []),
+    ],
+)
+def test_fact_told_before_a_question_is_kept(text, facts):
+    assert extract_statements(text) == facts
