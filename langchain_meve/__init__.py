@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from langchain_meve.graph_store.store import MeVeStore
     from langchain_meve.memory_middleware import MeVeMemoryMiddleware
     from langchain_meve.memory_tools import create_memory_tools
-    from langchain_meve.model_adapters import LangChainEmbedder, LangChainVerifier
+    from langchain_meve.model_adapters import LangChainEmbedder, LangChainReranker, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
     from langchain_meve.retriever_tool import create_meve_tool
     from langchain_meve.vectorstore import MeVeVectorStore
 
 _MODULES = {
     "LangChainEmbedder": "model_adapters",
+    "LangChainReranker": "model_adapters",
     "LangChainVerifier": "model_adapters",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
@@ -42,6 +43,7 @@ _EXTRAS = {
 
 __all__ = [
     "LangChainEmbedder",
+    "LangChainReranker",
     "LangChainVerifier",
     "MeVeCompressor",
     "MeVeEmbeddings",

@@ -10,11 +10,12 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
-from meve.integrations._option_names import merge_options
+from meve.components.verifiers import VerifierLike
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 
 
 def _default_engine() -> Engine:
@@ -45,8 +46,18 @@ class MeVeCompressor(BaseDocumentCompressor):
     when_insufficient: WhenInsufficient | None = None
     """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
     default `return`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), LANGCHAIN_OPTION_NAMES, fields))
 
     @field_validator("engine")
     @classmethod
@@ -63,15 +74,23 @@ class MeVeCompressor(BaseDocumentCompressor):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
         """Build a compressor from named components, or from the default ones.
 
+        Args:
+            config: the settings.
+            embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
+            verifier: as for `meve.Retriever`; None for the shipped one.
+            tokens: counts tokens for budgets.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
+
         Raises:
-            MeveError: a component can't be loaded.
+            MeveError: an unknown option, or a component that can't be loaded.
         """
+        check_wrapper_keywords(cls.make, cls, fields)
         config = resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
@@ -96,7 +115,8 @@ class MeVeCompressor(BaseDocumentCompressor):
         if not query.strip():
             return []
         names = ("k", "threshold", "max_tokens", "when_insufficient")
-        options = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in names})
+        own = {name: getattr(self, name) for name in names}
+        options = {**self.options, **merge_options(LANGCHAIN_OPTION_NAMES, own)}
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
         context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
         if emitter:

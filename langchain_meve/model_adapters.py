@@ -1,23 +1,21 @@
-"""Adapters that use LangChain's embeddings and cross-encoders as MeVe's embedder and verifier."""
+"""Adapters that use LangChain's embeddings, cross-encoders and rerankers as MeVe's embedder and verifier."""
 
-import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any
 
 import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
-from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
+from meve.components.verifiers.own import UNCALIBRATED, Scale, ScoreVerifier
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
-from meve.ports import Calibration
+from meve.integrations._reranker_limits import lift_limits
 from meve.types import FloatArray, Similarity
-
-IDENTITY_CALIBRATION = IsotonicCalibration(raw=(0.0, 1.0), probability=(0.0, 1.0))
 
 
 class LangChainEmbedder:
@@ -57,7 +55,7 @@ class LangChainEmbedder:
             return normalize(validate_vectors(vectors, (len(texts), self.dimension), self.name))
 
 
-class LangChainVerifier:
+class LangChainVerifier(ScoreVerifier):
     """Uses a LangChain cross-encoder as a verifier.
 
     Args:
@@ -70,53 +68,55 @@ class LangChainVerifier:
         ConfigurationError: an unknown scale.
     """
 
-    def __init__(
-        self,
-        cross_encoder: BaseCrossEncoder,
-        *,
-        scale: Literal["logits", "probabilities"] | Calibration,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, cross_encoder: BaseCrossEncoder, *, scale: Scale, name: str | None = None) -> None:
         self.cross_encoder = cross_encoder
-        self.name = name or type(cross_encoder).__name__
-        if isinstance(scale, str):
-            if scale not in ("logits", "probabilities"):
-                raise ConfigurationError(f"scale must be 'logits', 'probabilities' or a calibration, got {scale!r}")
-            scale = PlattCalibration() if scale == "logits" else IDENTITY_CALIBRATION
-        self.calibration: Calibration = scale
+        super().__init__(self._score_pairs, name=name or type(cross_encoder).__name__, scale=scale)
 
-    def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return the cross-encoder's scores, shape (n,), in the order given.
+    def _score_pairs(self, query: str, passages: list[str]) -> Any:
+        return self.cross_encoder.score([(query, passage) for passage in passages])
 
-        Raises:
-            QueryError: `query` is no string.
-            PassageError: `passages` is no sequence of strings.
-            ModelError: the cross-encoder failed, or returned a wrong number of scores or probabilities outside [0, 1].
-        """
-        if not isinstance(query, str):
-            raise QueryError(f"query must be a string, got {type(query).__name__}")
-        _check_texts(passages)
-        if not len(passages):
-            return np.zeros(0, dtype=np.float32)
-        with wrap_errors(ModelError, f"scoring with {self.name}"):
-            scores = self.cross_encoder.score([(query, passage) for passage in passages])
-        raw = validate_vectors(scores, (len(passages),), self.name)
-        if self.calibration is IDENTITY_CALIBRATION and (raw.min() < 0 or raw.max() > 1):
-            raise ModelError(
-                f"{self.name} must return probabilities, got scores from {raw.min():.3g} to {raw.max():.3g}: "
-                "set scale='logits', or pass a calibration"
-            )
-        return raw
 
-    def score(self, query: str, passages: Sequence[str]) -> FloatArray:
-        """Return probabilities in [0, 1], shape (n,), in the order given; raises as `raw_scores`."""
-        return self.calibration.apply(self.raw_scores(query, passages))
+class LangChainReranker(ScoreVerifier):
+    """Uses a LangChain compressor that sets `relevance_score`, as rerankers do, as a verifier.
 
-    def with_calibration(self, calibration: Calibration) -> Self:
-        """Return a copy with another calibration; this verifier keeps its own."""
-        verifier = copy.copy(self)
-        verifier.calibration = calibration
-        return verifier
+    A limit of the compressor (`top_n`, `top_k`) is lifted. A document that it leaves out counts as rejected, with the
+    probability 0.
+
+    Args:
+        compressor: a reranker such as `CohereRerank`, `JinaRerank`, `VoyageAIRerank` or `FlashrankRerank`; other
+            objects share it.
+        scale: the scale of its scores; on the scale of logits, no document may be left out.
+        name: the verifier's name in traces; None for the model's, else the class name.
+    """
+
+    def __init__(
+        self, compressor: BaseDocumentCompressor, *, scale: Scale = "probabilities", name: str | None = None
+    ) -> None:
+        self.compressor = compressor
+        given = name or getattr(compressor, "model", None) or getattr(compressor, "model_name", None)
+        super().__init__(
+            self._compress, name=given if isinstance(given, str) else type(compressor).__name__, scale=scale
+        )
+
+    def _compress(self, query: str, passages: list[str]) -> list[float]:
+        documents = [Document(text, metadata={_PLACE: n}) for n, text in enumerate(passages)]
+        unlimited = lift_limits(self.compressor, len(passages))
+        scores: dict[int, float] = {}
+        for document in unlimited.compress_documents(documents, query):
+            found = [value for name, value in document.metadata.items() if name.endswith("relevance_score")]
+            if not found or _PLACE not in document.metadata:
+                raise ModelError(
+                    f"{self.name} must return documents with their metadata and a relevance_score, got "
+                    f"{sorted(document.metadata)}: a cross-encoder fits LangChainVerifier, others fit no verifier"
+                )
+            scores[document.metadata[_PLACE]] = float(found[0])
+        if len(scores) < len(passages) and self.calibration is not UNCALIBRATED:
+            raise ModelError(f"{self.name} must score each of {len(passages)} documents, got {len(scores)}")
+        return [scores.get(n, 0.0) for n in range(len(passages))]
+
+
+_PLACE = "meve_place"
+"""The metadata key of a document's position among the given ones."""
 
 
 def complete_with(model: BaseChatModel) -> Callable[[str], str]:

@@ -15,13 +15,14 @@ from langchain_meve._documents import RetrievedDocuments, context_to_documents, 
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability, parse_query
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
+from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError
-from meve.integrations._option_names import merge_options, translate_options
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.trace import Observer
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 _OPTION_FIELDS = ("k", "candidates", "threshold", "max_tokens", "when_insufficient")
@@ -66,12 +67,22 @@ class MeVeRetriever(BaseRetriever):
     when_insufficient: WhenInsufficient | None = None
     """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the value in `config`, by
     default `return`."""
+    options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     filter: Any = Field(default=None, repr=False)
     """The condition that documents must satisfy in every phase, in the store's filter language."""
     trace_text: bool = False
     """Whether callback events hold the text of query and context."""
     trace_phases: bool = False
     """Whether each phase is a run of its own, as LangSmith shows it; events alone are cheaper."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), LANGCHAIN_OPTION_NAMES, fields))
 
     @field_validator("retriever")
     @classmethod
@@ -89,7 +100,7 @@ class MeVeRetriever(BaseRetriever):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
@@ -101,11 +112,12 @@ class MeVeRetriever(BaseRetriever):
             embedder: as for `meve.Retriever`; None for the default one.
             verifier: as for `meve.Retriever`; None for the default one.
             tokens: counts tokens for budgets.
-            fields: fields of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
+        check_wrapper_keywords(cls.from_documents, cls, fields)
         retriever = Retriever.from_passages(
             documents_to_passages(documents), config=config, embedder=embedder, verifier=verifier, tokens=tokens
         )
@@ -144,7 +156,7 @@ class MeVeRetriever(BaseRetriever):
         filter_keyword: str | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
@@ -164,12 +176,13 @@ class MeVeRetriever(BaseRetriever):
             embedder: embeds passages to detect duplicates; None for the default one. The store keeps its own.
             verifier: as for `meve.Retriever`; None for the default one.
             tokens: counts tokens for budgets.
-            fields: fields of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
             ConfigurationError: `documents` that the store can't get by id.
             MeveError: a component can't be loaded, or the store failed.
         """
+        check_wrapper_keywords(cls.from_vectorstore, cls, fields)
         store = adapt_vector_store(vectorstore, filter_keyword)
         if documents is not None:
             store.check_documents(documents)
@@ -216,7 +229,7 @@ class MeVeRetriever(BaseRetriever):
         """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
         fields = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
-        settings = {**fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}
+        settings = {**self.options, **fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}
         context: Context = self.retriever.retrieve(parse_query(query), where=where, observer=observer, **settings)
         return context
 

@@ -1,19 +1,21 @@
 """A LangChain vector store that keeps a keyword index in step with its vectors."""
 
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
+from langchain_core.runnables import run_in_executor
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters import VectorStoreAdapter
 from langchain_meve.retriever import MeVeRetriever
+from meve.components.verifiers import VerifierLike
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 
@@ -42,7 +44,7 @@ class MeVeVectorStore(VectorStore):
         documents: Sequence[Document] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
     ) -> None:
         self.inner = inner
@@ -67,17 +69,27 @@ class MeVeVectorStore(VectorStore):
 
     def add_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
         """Add or replace documents in store and keyword index and return their ids; of equal ids the last counts."""
-        ids = _ids(documents, kwargs.pop("ids", None))
-        latest = dict(zip(ids, documents, strict=True))
+        new = _Addition(self._store, documents, kwargs.pop("ids", None))
         with self._retriever.updating():
             if not self._store.replaces:
-                self._delete_existing(list(latest))
-            keys = {i: self._store.to_store_id(i) for i in latest}
-            stored = [self._store.to_stored(document, i) for i, document in latest.items()]
-            added = self.inner.add_documents(stored, ids=list(keys.values()), **kwargs)
-            store_ids = {i: i if key == keys[i] else str(key) for i, key in zip(latest, added, strict=True)}
-            self._retriever.index([self._passage(store_ids[i], document) for i, document in latest.items()])
-        return [store_ids[i] for i in ids]
+                self._delete_existing(list(new.latest))
+            added = self.inner.add_documents(new.stored, ids=new.keys, **kwargs)
+            return self._index(new, added)
+
+    async def aadd_documents(self, documents: list[Document], **kwargs: Any) -> list[str]:
+        """Run `add_documents`; the inner store and its embeddings are awaited."""
+        new = _Addition(self._store, documents, kwargs.pop("ids", None))
+        with self._retriever.updating():
+            if not self._store.replaces:
+                await run_in_executor(None, self._delete_existing, list(new.latest))
+            added = await self.inner.aadd_documents(new.stored, ids=new.keys, **kwargs)
+            return await run_in_executor(None, self._index, new, added)
+
+    def _index(self, new: "_Addition", added: Sequence[Any]) -> list[str]:
+        """Index what the inner store has added under the ids `added`, and return the ids of all documents."""
+        store_ids = new.match_ids(added)
+        self._retriever.index([self._passage(store_ids[i], document) for i, document in new.latest.items()])
+        return [store_ids[i] for i in new.ids]
 
     def add_texts(
         self,
@@ -98,12 +110,18 @@ class MeVeVectorStore(VectorStore):
         Raises:
             ValueError: the number of metadatas or ids differs from that of the texts; nothing was added.
         """
-        listed = list(texts)
-        given = metadatas or [{}] * len(listed)
-        if len(given) != len(listed):
-            raise ValueError(f"metadatas must have one entry per text, got {len(given)} for {len(listed)} texts")
-        documents = [Document(text, metadata=dict(each)) for text, each in zip(listed, given, strict=True)]
-        return self.add_documents(documents, ids=ids or None, **kwargs)
+        return self.add_documents(_make_documents(texts, metadatas), ids=ids or None, **kwargs)
+
+    async def aadd_texts(
+        self,
+        texts: Iterable[str],
+        metadatas: list[dict[str, Any]] | None = None,
+        *,
+        ids: list[str] | None = None,
+        **kwargs: Any,
+    ) -> list[str]:
+        """Run `add_texts`; the inner store and its embeddings are awaited."""
+        return await self.aadd_documents(_make_documents(texts, metadatas), ids=ids or None, **kwargs)
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool | None:
         """Delete documents from the store and the keyword index; unknown ids are ignored.
@@ -202,6 +220,36 @@ class MeVeVectorStore(VectorStore):
         store = cls(InMemoryVectorStore(embedding), **kwargs)
         store.add_texts(texts, metadatas, ids=ids)
         return store
+
+
+class _Addition:
+    """Documents to be added by their ids, the last of each id, and as the inner store takes them."""
+
+    def __init__(
+        self, store: VectorStoreAdapter, documents: Sequence[Document], ids: Sequence[str | None] | None
+    ) -> None:
+        self.ids = _ids(documents, ids)
+        self.latest = dict(zip(self.ids, documents, strict=True))
+        self.keys = [store.to_store_id(i) for i in self.latest]
+        self.stored = [store.to_stored(document, i) for i, document in self.latest.items()]
+
+    def match_ids(self, added: Sequence[Any]) -> dict[str, str]:
+        """Return the store's ids by ours, as `added` lists them in the order of the keys."""
+        pairs = zip(self.latest, self.keys, added, strict=True)
+        return {i: i if key == wanted else str(key) for i, wanted, key in pairs}
+
+
+def _make_documents(texts: Iterable[str], metadatas: Sequence[Mapping[str, Any]] | None) -> list[Document]:
+    """Return the texts as documents.
+
+    Raises:
+        ValueError: the number of metadatas differs from that of the texts.
+    """
+    listed = list(texts)
+    given = metadatas or [{}] * len(listed)
+    if len(given) != len(listed):
+        raise ValueError(f"metadatas must have one entry per text, got {len(given)} for {len(listed)} texts")
+    return [Document(text, metadata=dict(each)) for text, each in zip(listed, given, strict=True)]
 
 
 def _ids(documents: Sequence[Document], given: Sequence[str | None] | None) -> list[str]:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from llama_index_meve.memory_tools import create_memory_tools
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.query_engine import create_meve_query_engine
+    from llama_index_meve.reranker import LlamaIndexReranker
     from llama_index_meve.retriever import MeVeRetriever
     from llama_index_meve.tool import create_meve_tool
 
 _MODULES = {
+    "LlamaIndexReranker": "reranker",
     "MeVeChatStore": "chat_store",
     "MeVeDialogueBlock": "dialogue_block",
     "MeVeEmbedding": "embedding",
@@ -34,6 +36,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "LlamaIndexReranker",
     "MeVeChatStore",
     "MeVeDialogueBlock",
     "MeVeEmbedding",

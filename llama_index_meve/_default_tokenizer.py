@@ -1,7 +1,6 @@
 """Count tokens with LlamaIndex's global tokenizer unless the user names another."""
 
 import os
-import warnings
 from functools import cache, partial
 from typing import Any
 
@@ -9,6 +8,7 @@ from llama_index.core.utils import get_tokenizer
 
 from meve.components.tokenizers import resolve_tokens
 from meve.components.tokenizers.function import FunctionTokens
+from meve.errors import warn
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike
 from meve.ports import TokenCounter
@@ -49,7 +49,7 @@ def _tokenizer_name(encode: Any) -> str:
 
 @cache
 def _warn_once(why: str) -> None:
-    warnings.warn(
+    warn(
         f"LlamaIndex's tokenizer can't be loaded ({why:.200}), so MeVe's WordPiece tokenizer counts tokens: set "
         f"{_CACHE_VARIABLE} to a folder with the tokenizer's table, call set_global_tokenizer, or give tokens=…",
         UserWarning,

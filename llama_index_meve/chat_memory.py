@@ -1,5 +1,6 @@
 """MeVeMemory: governed memory as LlamaIndex chat memory for agents, workflows and chat engines."""
 
+import json
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Annotated, Any, Literal, Self
@@ -168,6 +169,10 @@ class MeVeMemory(BaseMemory):
         last = self._questions.last
         return last.recall if last else None
 
+    def tokenizer_fn(self, text: str) -> list[int]:
+        """Return a list as long as the text has tokens; chat engines count their own prompt with it."""
+        return [0] * self._counter.count_text(text)
+
     def get(self, input: str | ChatMessage | QueryBundle | None = None, **kwargs: Any) -> list[ChatMessage]:
         """Return the end of the conversation and the recall for a question, within the token limit.
 
@@ -182,9 +187,16 @@ class MeVeMemory(BaseMemory):
 
         Raises:
             QueryError: the question has another type.
+            ConfigurationError: `initial_token_count` takes the whole limit, so that no message fits.
             StorageError: the memory can't be read.
         """
-        limit = max(0, self.token_limit - int(kwargs.get("initial_token_count") or 0))
+        taken = int(kwargs.get("initial_token_count") or 0)
+        if taken >= self.token_limit:
+            raise ConfigurationError(
+                f"initial_token_count must be below token_limit, got {taken} of {self.token_limit}: no message fits; "
+                "raise token_limit, or shorten the prompt"
+            )
+        limit = self.token_limit - taken
         reserve = min((self.search.get("max_tokens") or DEFAULT_RECALL_TOKENS) + _MARKER_TOKENS, limit // 4)
         window = self._history.window(self._counter, limit, reserve, self._identity)
         text = self._recall_text(question_text(input), window, limit)
@@ -283,6 +295,23 @@ class MeVeMemory(BaseMemory):
                 its own, open it and create a `MeVeMemory` with it first.
         """
         return cls(**memory_from_dict({**data, **kwargs}, cls.model_fields))
+
+    def to_string(self) -> str:
+        """Return `to_dict` as JSON text.
+
+        Raises:
+            ConfigurationError: as `to_dict`.
+        """
+        return json.dumps(self.to_dict())
+
+    @classmethod
+    def from_string(cls, json_str: str, **kwargs: Any) -> Self:
+        """Create the chat memory of a reference from `to_string`; raises as `from_dict`."""
+        try:
+            data = json.loads(json_str)
+        except (TypeError, ValueError) as cause:
+            raise ConfigurationError(f"json_str must be what to_string() returned, got {json_str!r:.80}") from cause
+        return cls.from_dict(data, **kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a reference."""

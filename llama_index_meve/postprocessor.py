@@ -15,12 +15,13 @@ from llama_index_meve._async_bridge import await_or_call, native_method, run_in_
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
-from meve.integrations._option_names import merge_options
+from meve.components.verifiers import VerifierLike
+from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, TokenCounterLike, make_engine
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.types import Candidate, Query
 
 
@@ -49,11 +50,21 @@ class MeVePostprocessor(BaseNodePostprocessor):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """The most tokens of all nodes together, separators included; None for the engine's, which is 4,096 without a
     `config`."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Other values of `meve.RetrieverConfig` by name, which can also be given as keyword arguments."""
     fallback: Any = Field(default=None, exclude=True, repr=False)
     """A retriever that is searched if too few nodes are verified; None to reconsider the best of the given nodes."""
     when_insufficient: WhenInsufficient | None = None
     """What to do with a context that isn't sufficient, as in `RetrieverConfig`; None for the engine's value, by default
     `return`. On an empty context LlamaIndex answers 'Empty Response' without asking the model."""
+
+    def __init__(self, **fields: Any) -> None:
+        """Check the fields, and take any value of `meve.RetrieverConfig` by name.
+
+        Raises:
+            ConfigurationError: an unknown name, two names of the same option, or an invalid value.
+        """
+        super().__init__(**collect_options(type(self), OPTION_MAP, fields))
 
     @field_validator("engine")
     @classmethod
@@ -77,7 +88,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **fields: Any,
     ) -> Self:
@@ -88,11 +99,12 @@ class MeVePostprocessor(BaseNodePostprocessor):
             embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
-            fields: of this class, by name.
+            fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
-            MeveError: a component isn't available.
+            MeveError: an unknown option, or a component that isn't available.
         """
+        check_wrapper_keywords(cls.make, cls, fields)
         counter, config = resolve_token_counter(tokens, config), resolve_rerank_config(config)
         engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
@@ -136,7 +148,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
 
     def _engine_options(self) -> dict[str, Any]:
         names = ("top_n", "threshold", "max_tokens", "when_insufficient")
-        return merge_options(OPTION_MAP, {name: getattr(self, name) for name in names})
+        return {**self.options, **merge_options(OPTION_MAP, {name: getattr(self, name) for name in names})}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None

@@ -1,5 +1,6 @@
 """A query engine over verified retrieval."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,9 +8,10 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 
+from llama_index_meve._nodes import OPTION_MAP
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError
-from meve.pipeline.config import WhenInsufficient
+from meve.pipeline.config import Overrides, WhenInsufficient, check_keywords
 
 DEFAULT_EMPTY_RESPONSE = "No retrieved passage answers this question."
 
@@ -32,14 +34,19 @@ def create_meve_query_engine(
             the retriever's setting; by default, the model reads only verified nodes.
         empty_response: the answer if no node is left; the model isn't asked then.
         node_postprocessors: applied to the retrieved nodes.
-        options: of `get_response_synthesizer`, such as `response_mode`.
+        options: of `get_response_synthesizer`, such as `response_mode`; and `top_k` and any value of
+            `meve.RetrieverConfig`, which override the retriever's own here.
 
     Raises:
-        ConfigurationError: no `MeVeRetriever`, or an unknown value of `when_insufficient`.
+        ConfigurationError: no `MeVeRetriever`, an unknown option, or a value out of range.
     """
     if not isinstance(retriever, MeVeRetriever):
         raise ConfigurationError(f"retriever must be a MeVeRetriever, got {type(retriever).__name__}")
-    own = retriever.with_options(when_insufficient=when_insufficient)
+    settable = [*OPTION_MAP, *Overrides.__annotations__]
+    of_synthesizer = inspect.signature(get_response_synthesizer).parameters
+    check_keywords(create_meve_query_engine, options, also=[*of_synthesizer, *settable])
+    settings = {name: options.pop(name) for name in [*options] if name in settable}
+    own = retriever.with_options(**settings, when_insufficient=when_insufficient)
     synthesizer = get_response_synthesizer(llm=llm, **options)
     synthesizer._empty_response = empty_response
     return RetrieverQueryEngine(

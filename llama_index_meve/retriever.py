@@ -2,7 +2,8 @@
 
 import asyncio
 import copy
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -19,12 +20,13 @@ from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passa
 from llama_index_meve._query_bundle import query_context, query_vector
 from llama_index_meve._vector_stores import make_store
 from meve import Retriever
+from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.integrations._option_names import merge_options, translate_options
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
-from meve.ports import Embedder, Verifier
+from meve.ports import Embedder
 from meve.retrieval.external_store import StoreRetriever
 
 
@@ -66,9 +68,11 @@ class MeVeRetriever(BaseRetriever):
                 f"retriever must be a meve.Retriever, got {retriever!r:.60}: give one, or use "
                 "MeVeRetriever.from_nodes(…) or from_index(…)"
             )
+        check_keywords(type(self).__init__, options, also=Overrides.__annotations__)
         self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
-        self.options = merge_options(OPTION_MAP, {"top_k": top_k}, options)
+        given = {} if top_k is None else {"top_k": top_k}
+        self.options = merge_options({}, translate_options(OPTION_MAP, {**given, **options}))
         retriever.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 
@@ -79,7 +83,7 @@ class MeVeRetriever(BaseRetriever):
         *,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:
@@ -96,6 +100,7 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: as `meve.Retriever.from_passages`.
         """
+        _check_options(cls, cls.from_nodes, options)
         retriever = Retriever.from_passages(
             nodes_to_passages(nodes),
             config=config,
@@ -113,7 +118,7 @@ class MeVeRetriever(BaseRetriever):
         nodes: Sequence[BaseNode] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
-        verifier: Verifier | str | None = None,
+        verifier: VerifierLike | None = None,
         tokens: TokenCounterLike | None = None,
         **options: Any,
     ) -> Self:
@@ -135,6 +140,7 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: a component isn't available.
         """
+        _check_options(cls, cls.from_index, options)
         store = make_store(index)
         retriever = StoreRetriever.from_store(
             store,
@@ -235,3 +241,13 @@ class MeVeRetriever(BaseRetriever):
         return context_to_nodes(
             self.retriever.engine.select(query, passages, observer=phase_observer(), **self.options)
         )
+
+
+def _check_options(owner: type[MeVeRetriever], function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Check the options of a function that passes them on to the class, before it does any work.
+
+    Raises:
+        ConfigurationError: an unknown option.
+    """
+    fields = [name for name in inspect.signature(owner).parameters if name not in ("retriever", "options")]
+    check_keywords(function, options, also=[*fields, *Overrides.__annotations__])

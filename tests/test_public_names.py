@@ -87,7 +87,9 @@ def test_import_prints_nothing_and_sets_up_no_logging():
     code = (
         "import logging\n"
         "import meve, meve.testing.fakes, meve.ingest, meve.cli\n"
-        "assert not logging.root.handlers and not logging.getLogger('meve').handlers\n"
+        "assert not logging.root.handlers\n"
+        "assert [type(each) for each in logging.getLogger('meve').handlers] == [logging.NullHandler]\n"
+        "logging.getLogger('meve.retrieval').warning('unseen')\n"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")

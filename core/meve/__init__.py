@@ -1,5 +1,7 @@
 """Retrieve verified context for language models, and explain every decision."""
 
+import logging as _logging
+
 from meve._version import __version__
 from meve.components.verifiers import load_verifier
 from meve.errors import MeveError
@@ -21,3 +23,5 @@ __all__ = [
     "__version__",
     "load_verifier",
 ]
+
+_logging.getLogger("meve").addHandler(_logging.NullHandler())

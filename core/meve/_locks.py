@@ -43,6 +43,16 @@ class ReadWriteLock:
                     self._condition.notify_all()
 
     @contextmanager
+    def joining(self) -> Iterator[None]:
+        """Read in this thread while another thread, which waits for this one, holds the lock for reading."""
+        depth = getattr(self._mine, "depth", 0)
+        self._mine.depth = depth + 1
+        try:
+            yield
+        finally:
+            self._mine.depth = depth
+
+    @contextmanager
     def writing(self) -> Iterator[None]:
         """Hold the lock for writing.
 

@@ -35,6 +35,8 @@
 A message names the argument, its value, what is valid, and the next step. Errors can be pickled.
 """
 
+import logging
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -178,6 +180,22 @@ class MemoryLostWarning(UserWarning):
 
 class StaleWarning(UserWarning):
     """A store holds other passages than its keyword index, or vectors of another embedder than the memory's."""
+
+
+class LanguageWarning(UserWarning):
+    """The verifier that ships reads English, and the question or the passages are in another language."""
+
+
+def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
+    """Issue a warning and log it, on the logger `meve`.
+
+    Args:
+        message: holds no text of passages, questions or memories.
+        category: the class of the warning.
+        stacklevel: 1 for the caller's own line, 2 for that of its caller, and so on.
+    """
+    warnings.warn(message, category, stacklevel=stacklevel + 1)
+    logging.getLogger("meve").warning(message)
 
 
 @contextmanager

@@ -95,6 +95,20 @@ class VectorVerifier(Protocol):
 
 
 @runtime_checkable
+class PairVerifier(Protocol):
+    """A verifier that reads pairs of several queries in one call, so that they share batches."""
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """Return uncalibrated scores of pairs of query and passage, shape (n,), as `Verifier.raw_scores` would.
+
+        Raises:
+            QueryError: a query isn't text, or is too long for the verifier.
+            PassageError: a passage isn't text.
+            ModelError: the model failed.
+        """
+
+
+@runtime_checkable
 class SentenceVerifier(Protocol):
     """A verifier that rates the sentences of a passage in the reading that scores the passage."""
 

@@ -93,6 +93,9 @@ def test_where_filters_by_metadata(meve, index):
     assert ids("source=bridges.txt", "--where", "source=bees.md") == {"bridges.txt#1", "bees.md#1", "bees.md#2"}
     assert ids("lang=en", "--where", "source=bridges.txt") == set()
     assert ids("until=null") == {"iron"}
+    assert ids("year>=1999") == ids("year>1998", "--where", "year < 2000") == ids("year!=2000") == {"iron"}
+    assert ids("year>1999") == ids("year<1999") == set()
+    assert ids("source>bees.md", "--where", "source<c") == {"bridges.txt#1"}
 
 
 @pytest.mark.parametrize(
@@ -113,10 +116,15 @@ def test_where_filters_by_metadata(meve, index):
     ],
 )
 def test_where_value_is_text_or_json_scalar(text, read):
-    assert parse_where([f"key={text}"]) == {"key": read}
+    assert parse_where([f"key={text}"]) == {"key": {"$in": read}}
 
 
-@pytest.mark.parametrize("condition", ["lang", "=en", " =en"])
+def test_two_bounds_of_one_kind_are_refused():
+    with pytest.raises(ConfigurationError, match="must give year> once, got 'year>3' too"):
+        parse_where(["year>2", "year>3"])
+
+
+@pytest.mark.parametrize("condition", ["lang", "=en", " =en", ">3"])
 def test_invalid_where_is_rejected(condition):
     with pytest.raises(ConfigurationError, match=r"must be KEY=VALUE"):
         parse_where([condition])
@@ -129,7 +137,7 @@ def test_invalid_where_is_rejected(condition):
         (["ask", " ", "--index", "INDEX"], 1, "query must not be blank"),
         (["ask", "x", "--index", "INDEX", "--threshold", "2"], 1, "threshold must be between 0 and 1, got 2.0"),
         (["ask", "x", "--index", "INDEX", "--mode", "magic"], 1, "standard_rag, no_rag, got 'magic'"),
-        (["ask", "x", "--index", "INDEX", "--where", "x"], 1, "--where must be KEY=VALUE, got 'x'"),
+        (["ask", "x", "--index", "INDEX", "--where", "x"], 1, "or >=, got 'x'"),
         (["ask", "x", "--index", "INDEX", "--magic", "1"], 2, "--magic"),
         (["ask", "x", "--index", "INDEX", "--limit", "many"], 2, "--limit"),
         (["ask", "x"], 2, "--index"),
@@ -142,3 +150,11 @@ def test_mistakes_are_printed_on_stderr_with_their_status(meve, index, arguments
     assert (result.exit_code, result.stdout) == (status, "")
     assert message in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(("given", "meant"), [("--topk", "limit"), ("--max-token", "max-tokens")])
+def test_unknown_option_names_the_nearest_and_lists_all(meve, index, given, meant):
+    result = meve("ask", "q", "--index", index, given, "3")
+    assert result.exit_code == 2
+    shown = " ".join(result.stderr.split())
+    assert f"unknown option '{given}': did you mean '--{meant}'? known: index, trace" in shown

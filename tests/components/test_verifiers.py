@@ -70,6 +70,15 @@ def bundled() -> SentenceTransformerEmbedder:
     return load_minilm(device="cpu")
 
 
+def test_pairs_of_several_queries_score_as_each_query_alone(onnx_verifier):
+    queries = ["bee", "honey and the comb"]
+    passages = ["bees make honey", "a bridge " * 90, "rust"]
+    pairs = [(query, text) for text in passages for query in queries]
+    together = onnx_verifier.with_cache(0).score_pairs(pairs)
+    alone = [onnx_verifier.with_cache(0).raw_scores(query, [text])[0] for query, text in pairs]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
 class TinyModelContract(VerifierContract):
     detects_relevance = False
     long_words = 80

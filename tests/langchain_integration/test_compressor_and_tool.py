@@ -43,7 +43,7 @@ def test_compressor_fields_limit_documents_and_tokens(parts, documents):
     assert len(MeVeCompressor.make(k=1, **parts).compress_documents(documents, "blue sky")) == 1
     tight = MeVeCompressor.make(max_tokens=4, **parts).compress_documents(documents, "blue sky")
     assert [d.page_content for d in tight] == ["A blue sky today."]
-    with pytest.raises(ValueError, match="Extra inputs"):
+    with pytest.raises(ValueError, match="did you mean 'threshold'"):
         MeVeCompressor.make(thresold=1, **parts)
     with pytest.raises(ValueError, match=r"MeVeCompressor\.make"):
         MeVeCompressor(engine="nonsense")

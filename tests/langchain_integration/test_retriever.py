@@ -110,7 +110,7 @@ def test_k_limits_documents_in_every_call_style(retriever, style):
 
 def test_invalid_fields_are_refused_on_creation(retriever):
     for wrong in ({"thresold": 0.5}, {"k": -1}, {"k": 0}, {"threshold": 1.5}, {"max_tokens": 0}):
-        with pytest.raises(ValidationError):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
             MeVeRetriever(retriever=retriever.retriever, **wrong)
 
 

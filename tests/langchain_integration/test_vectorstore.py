@@ -51,6 +51,23 @@ def test_texts_may_come_from_a_generator(store, is_async):
     assert by_words(store, "zebra") == {ids[0]}
 
 
+def test_async_additions_await_the_embeddings(parts):
+    class AsyncOnly(MeVeEmbeddings):
+        async def aembed_documents(self, texts):
+            await asyncio.sleep(0)
+            return MeVeEmbeddings(WordEmbedder()).embed_documents(texts)
+
+        def embed_documents(self, texts):
+            raise AssertionError("the blocking method must not be called")
+
+    store = MeVeVectorStore(InMemoryVectorStore(AsyncOnly(WordEmbedder())), **parts)
+    assert asyncio.run(store.aadd_texts(["zebra facts"], ids=["a"])) == ["a"]
+    assert asyncio.run(store.aadd_documents([Document("yak facts", id="b")])) == ["b"]
+    assert by_words(store, "zebra") == {"a"}
+    assert by_words(store, "yak") == {"b"}
+    assert not store.as_verified_retriever().retriever.is_stale
+
+
 @pytest.mark.parametrize("options", [{"ids": ["1"]}, {"ids": ["1", "2", "3"]}, {"metadatas": [{}]}])
 def test_each_text_needs_its_id_and_metadata(parts, options):
     store = MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings(WordEmbedder())), **parts)

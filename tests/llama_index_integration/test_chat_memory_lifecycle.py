@@ -213,6 +213,15 @@ def test_unserializable_options_and_invalid_data_are_rejected(memory):
         MeVeMemory.from_dict({"file": "m.db", "policy": {"odd": 1}, "user_id": "alice"})
 
 
+def test_string_refers_to_the_same_session(chat, memory):
+    chat.put(user(CAT))
+    again = MeVeMemory.from_string(chat.to_string())
+    assert (again.memory is memory, texts(again.get_all())) == (True, [CAT])
+    assert CAT not in chat.to_string()
+    with pytest.raises(ConfigurationError, match=r"what to_string\(\) returned, got 'no JSON'"):
+        MeVeMemory.from_string("no JSON")
+
+
 def test_session_continues_in_another_process(tmp_path):
     code = (
         "import json, sys\n"

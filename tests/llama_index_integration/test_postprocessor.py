@@ -63,7 +63,7 @@ def test_nodes_are_verified_and_ordered(parts, retrieved):
     "wrong", [{"top_n": -1}, {"threshold": 2}, {"max_tokens": 0}, {"top_k": 3}, {"when_insufficient": "x"}]
 )
 def test_invalid_or_unknown_field_is_rejected(parts, wrong):
-    with pytest.raises(ValidationError):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
         MeVePostprocessor.make(**wrong, **parts)
 
 

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.chat_engine import SimpleChatEngine
 
 from llama_index_meve import MeVeMemory
 from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
@@ -14,7 +15,7 @@ from llama_index_meve._message_counter import MessageCounter
 from meve.components.tokenizers.function import FunctionTokens
 from meve.memory import GovernedMemory
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.llama_index_integration.chat_helpers import CAT, QUESTION
+from tests.llama_index_integration.chat_helpers import CAT, QUESTION, ScriptedLLM
 
 MEDIA = {"image": 9, "audio": 11, "video": 13, "document": 15}
 COUNTERS = {"words": WordCounter(), "letters": FunctionTokens(len)}
@@ -106,6 +107,10 @@ def test_token_limit_holds_for_any_history(shared, messages, limit, initial_toke
     }
     chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, **options)
     chat.put_messages(messages)
+    if (initial_tokens or 0) >= limit:
+        with pytest.raises(ValueError, match="no message fits"):
+            chat.get(question, initial_token_count=initial_tokens)
+        return
     shown = chat.get(question) if initial_tokens is None else chat.get(question, initial_token_count=initial_tokens)
     room = max(0, limit - (initial_tokens or 0))
     assert sum(map(MessageCounter(COUNTERS[counter_name], MEDIA).count_message, shown)) <= room
@@ -144,3 +149,16 @@ def test_recall_fits_every_limit(shared, messages, method):
         shown[limit] = chat.get(QUESTION)
         assert sum(map(MessageCounter(WordCounter()).count_message, shown[limit])) <= limit
     assert str(shown[199]).count("My cat number") > 5
+
+
+def test_chat_engine_subtracts_its_prompt_from_the_limit(shared):
+    llm = ScriptedLLM(reply=lambda messages: "I see.")
+    options = {"tokens": WordCounter(), "remember": None, "search": {"limit": 1}}
+    chat = MeVeMemory(shared, user_id="alice", token_limit=60, **options)
+    engine = SimpleChatEngine.from_defaults(llm=llm, memory=chat, system_prompt="word " * 40)
+    for n in range(6):
+        engine.chat(f"This is message {n} of several.")
+        assert sum(map(MessageCounter(WordCounter()).count_message, llm.prompts[-1][1:])) <= 20
+    full = SimpleChatEngine.from_defaults(llm=llm, memory=chat, system_prompt="word " * 60)
+    with pytest.raises(ValueError, match="got 60 of 60: no message fits"):
+        full.chat("This is one message more.")

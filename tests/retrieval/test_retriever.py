@@ -525,9 +525,9 @@ class TestBadInput:
             RetrieverConfig(**options)
 
     def test_unknown_option_raises_error_with_suggestion(self, retriever):
-        with pytest.raises(ConfigurationError, match="'thresold': did you mean 'threshold'"):
+        with pytest.raises(ConfigurationError, match=r"'thresold' of Retriever\.retrieve: did you mean 'threshold'"):
             retriever.retrieve("blue sky", thresold=0.3)
-        with pytest.raises(ConfigurationError, match="known: candidates"):
+        with pytest.raises(ConfigurationError, match="known: query, config, where, vector, observer, candidates"):
             retriever.retrieve("blue sky", zzz=1)
 
     def test_constructor_without_its_parts_names_the_ways_to_make_one(self):

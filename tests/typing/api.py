@@ -27,6 +27,7 @@ from meve.ports import (
     Embedder,
     EntityDetector,
     LexicalIndex,
+    PairVerifier,
     Scorer,
     SentenceVerifier,
     Source,
@@ -43,6 +44,7 @@ def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSou
     cosine = CosineVerifier.for_minilm(embedders[1])
     verifiers: Sequence[Verifier] = [OverlapVerifier(), cosine, CrossEncoderVerifier.from_name("name")]
     by_vectors: VectorVerifier = cosine
+    by_pairs: PairVerifier = CrossEncoderVerifier.from_name("name")
     by_sentences: SentenceVerifier = CrossEncoderVerifier.from_name("name")
     tokens: Sequence[TokenCounter] = [WordCounter(), resolve_tokens("gpt2"), resolve_tokens(len)]
     indexes: Sequence[DenseIndex] = [FlatIndex(2), HnswIndex(2), IvfIndex(2)]
@@ -51,7 +53,7 @@ def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSou
     scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]
     entities: Sequence[EntityDetector] = [PatternEntities(), DateEntities(), SpacyEntities.from_rules()]
     assert CompositeEntities(entities)
-    assert by_vectors, (by_sentences, tokens, indexes, words, sources, scorers)
+    assert by_vectors, (by_pairs, by_sentences, tokens, indexes, words, sources, scorers)
 
 
 def check_retriever() -> None:

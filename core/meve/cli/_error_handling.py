@@ -3,15 +3,18 @@
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import ParamSpec, TextIO
+from typing import Any, ParamSpec, TextIO
 
 import typer
+from typer.core import TyperCommand
 
-from meve.errors import MeveError
+from meve.errors import ConfigurationError, MeveError
+from meve.pipeline.config import check_option_names
 
 P = ParamSpec("P")
 
@@ -44,6 +47,31 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
             _fail(f"the output can't be written: {reason}", error)
 
     return run
+
+
+class Command(TyperCommand):
+    """A command whose error for an unknown option names the nearest one, and all that the command has."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer's own context
+        """Parse the arguments.
+
+        Raises:
+            UsageError: invalid arguments.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # typer doesn't export the class of this error
+            if not (given := getattr(error, "option_name", "") or "").startswith("--"):
+                raise
+            known = [
+                name.removeprefix("--") for parameter in self.params for name in parameter.opts if name[:2] == "--"
+            ]
+            try:
+                check_option_names([given.removeprefix("--").replace("_", "-")], known)
+            except ConfigurationError as explained:
+                message = re.sub("(option|mean) '", r"\1 '--", str(explained))
+                vars(error).update(message=message, possibilities=None)
+            raise
 
 
 def escape_unencodable_output() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from meve._version import __version__
-from meve.cli._error_handling import escape_unencodable_output, handle_errors
+from meve.cli._error_handling import Command, escape_unencodable_output, handle_errors
 from meve.cli._render import write_output
 from meve.cli.ask import ask
 from meve.cli.bench import bench_app
@@ -26,8 +26,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("index")(handle_errors(index))
-app.command("ask")(handle_errors(ask))
+app.command("index", cls=Command)(handle_errors(index))
+app.command("ask", cls=Command)(handle_errors(ask))
 app.command("calibrate")(handle_errors(calibrate_command))
 app.command("train-verifier")(handle_errors(train_verifier))
 app.command("info")(handle_errors(info))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -28,7 +29,8 @@ def ask(
         list[str] | None,
         typer.Option(
             help="Only passages with this metadata; may be repeated. A value is text; 3, true and null also match the "
-            "number, boolean or null.",
+            "number, boolean or null. Also KEY!=VALUE, and KEY<VALUE, <=, > and >=, which compare numbers or text. Put "
+            "quotes around them in a shell.",
             metavar="KEY=VALUE",
         ),
     ] = None,
@@ -136,24 +138,41 @@ def ask(
         print_trace(context)
 
 
-def parse_where(conditions: list[str]) -> dict[str, list[Any]] | None:
-    """Return the accepted values by key from texts `key=value`; a key given twice accepts either value.
+_SIGN = re.compile("!=|<=|>=|=|<|>")
+_BOUNDS = {"<": "$lt", "<=": "$lte", ">": "$gt", ">=": "$gte"}
 
-    A value is text; if it is also a JSON number, true, false or null, that value is accepted too.
+
+def parse_where(conditions: list[str]) -> dict[str, dict[str, Any]] | None:
+    """Return a filter from texts `key=value`, `key!=value`, `key<value`, …; a key given twice accepts either value.
+
+    A value is text; if it is also a JSON number, true, false or null, that value is accepted too. A bound that is a
+    number is compared with numbers only.
 
     Raises:
-        ConfigurationError: a text without `=`, or without a key.
+        ConfigurationError: a text without a sign or a key, or two bounds of one kind for a key.
 
-    >>> parse_where(["lang=en", "lang=de", "year=1999", "until=null"])
-    {'lang': ['en', 'de'], 'year': ['1999', 1999], 'until': ['null', None]}
+    >>> parse_where(["lang=en", "lang=de", "until=null", "year>=1999"])
+    {'lang': {'$in': ['en', 'de']}, 'until': {'$in': ['null', None]}, 'year': {'$gte': 1999}}
     """
-    accepted: dict[str, list[Any]] = {}
+    wanted: dict[str, dict[str, Any]] = {}
     for condition in conditions:
-        key, equals, value = condition.partition("=")
-        if not equals or not key.strip():
-            raise ConfigurationError(f"--where must be KEY=VALUE, got {condition!r}")
-        accepted.setdefault(key.strip(), []).extend(_parse_value(value))
-    return accepted or None
+        found = _SIGN.search(condition)
+        key = condition[: found.start()].strip() if found else ""
+        if found is None or not key:
+            raise ConfigurationError(f"--where must be KEY=VALUE, or with !=, <, <=, > or >=, got {condition!r}")
+        operators, sign, value = wanted.setdefault(key, {}), found[0], condition[found.end() :]
+        if operator := _BOUNDS.get(sign):
+            if operator in operators:
+                raise ConfigurationError(f"--where must give {key}{sign} once, got {condition!r} too")
+            operators[operator] = _parse_bound(value.strip())
+        else:
+            operators.setdefault("$in" if sign == "=" else "$nin", []).extend(_parse_value(value))
+    return wanted or None
+
+
+def _parse_bound(value: str) -> str | float:
+    *_, last = _parse_value(value)
+    return value if last is None or isinstance(last, str | bool) else last
 
 
 def _parse_value(value: str) -> list[Any]:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
+from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ from meve.types import Passage, StageProgress
 
 if TYPE_CHECKING:
     from meve.retrieval.retriever import Retriever
+
+logger = getLogger("meve.ingest")
 
 VERSION = 3
 """The version of the splitting rules; a new version makes the next run read all files again."""
@@ -103,6 +106,12 @@ def ingest(
             report_progress(0, len(add))
         retriever.update(add=add, remove=remove, progress=report_progress)
     retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
+    logger.info(
+        "files: %d read, %d unchanged, %d removed, %d skipped",
+        len(run.read), run.unchanged, len(run.removed), len(run.skipped),
+    )  # fmt: skip
+    for each in run.skipped:
+        logger.debug("skipped %r", each.path)  # the reason may quote the file
     return IngestReport(
         root=root,
         read=tuple(run.read),

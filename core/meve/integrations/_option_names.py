@@ -1,10 +1,10 @@
 """Translate a framework's option names to MeVe's."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from meve.errors import ConfigurationError
-from meve.pipeline.config import check_option_names
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords, check_option_names
 
 
 def merge_options(names: Mapping[str, str], *options: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,3 +37,44 @@ def translate_options(names: Mapping[str, str], options: Mapping[str, Any]) -> d
         translated[target] = value
     check_option_names(translated)
     return translated
+
+
+def check_wrapper_keywords(function: Callable[..., Any], model: type, fields: Mapping[str, Any]) -> None:
+    """Check the keyword arguments of a function that passes them on to a wrapper's class, before it does any work.
+
+    Args:
+        function: its own parameters are valid, too.
+        model: a pydantic class; its fields and all settings of `RetrieverConfig` are valid.
+        fields: the given arguments.
+
+    Raises:
+        ConfigurationError: an unknown name.
+    """
+    check_keywords(function, fields, also=[*_field_names(model), *Overrides.__annotations__])
+
+
+def collect_options(model: type, names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a wrapper, with the settings among them that are no fields under `options`.
+
+    Args:
+        model: the wrapper's pydantic class, with a field `options`.
+        names: the framework's option names, and MeVe's.
+        fields: field names and names of settings, with their values.
+
+    Raises:
+        ConfigurationError: an unknown name, two names of the same option, or an invalid setting.
+    """
+    own = _field_names(model)
+    check_option_names(fields, [*own, *Overrides.__annotations__], model.__name__)
+    loose = {name: value for name, value in fields.items() if name not in own}
+    options = {**(fields.get("options") or {}), **loose}
+    check_option_names(options, [*Overrides.__annotations__], f"{model.__name__}.options")
+    RetrieverConfig().override(**options)
+    settings = [*names, *Overrides.__annotations__]
+    given = {name: value for name, value in fields.items() if name in own and name in settings and value is not None}
+    translate_options(names, {**given, **options})
+    return {**{name: value for name, value in fields.items() if name in own}, "options": options}
+
+
+def _field_names(model: type) -> list[str]:
+    return [*model.model_fields]  # type: ignore[attr-defined]

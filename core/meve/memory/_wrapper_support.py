@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from logging import getLogger
 from typing import Any, Literal, TypeAlias, get_args
 
 from cachetools import LRUCache
@@ -14,6 +15,8 @@ from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.turns import TurnRules
 from meve.pipeline.config import check_option_names
+
+logger = getLogger("meve.memory")
 
 OnError: TypeAlias = Literal["warn", "raise"]
 MAX_PENDING_RECALLS = 256
@@ -57,6 +60,7 @@ def tolerate_failures(on_error: OnError, doing: str) -> Iterator[None]:
         if on_error == "raise":
             raise
         message = f"{doing} failed, and the conversation goes on without: {error}"
+        logger.warning("%s failed: %s", doing, type(error).__name__)  # the error may quote what was said
         warnings.warn(message, MemoryLostWarning, stacklevel=4)
 
 

@@ -1,7 +1,8 @@
 """Define the settings of a retrieval and the modes that choose its phases."""
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack, get_args
@@ -35,8 +36,8 @@ WhenInsufficient = Literal["return", "verified_only", "abstain", "raise"]
 one, or raise an error."""
 
 
-class Overrides(TypedDict, total=False):
-    """The keyword arguments of `retrieve` that override the configuration for one call."""
+class Settings(TypedDict, total=False):
+    """The settings that every door takes as keyword arguments, each as in `RetrieverConfig`."""
 
     candidates: int
     sources: Sources
@@ -63,6 +64,11 @@ class Overrides(TypedDict, total=False):
     mode: Mode
     separator: str
     citations: bool
+
+
+class Overrides(Settings, total=False):
+    """The keyword arguments of `retrieve` that override the configuration for one call."""
+
     tokens: str | None
     lexical: LexicalKind | None
 
@@ -255,18 +261,62 @@ def check_option_names(names: Iterable[str], known: Collection[str] = (), of: st
         of: the owner of these options, for the message.
 
     Raises:
-        ConfigurationError: an unknown name.
+        ConfigurationError: an unknown name; the message lists the valid ones.
 
     >>> check_option_names(["limt"], ["limit", "tags"], "search")
     Traceback (most recent call last):
-    meve.errors.ConfigurationError: unknown option 'limt' of search: did you mean 'limit'?
+    meve.errors.ConfigurationError: unknown option 'limt' of search: did you mean 'limit'? known: limit, tags
     """
     known = known or [f.name for f in fields(RetrieverConfig)]
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
-            raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}")
+            near = _find_nearest(str(name), known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}known: {', '.join(known)}")
+
+
+def check_keywords(function: Callable[..., Any], given: Collection[str], also: Iterable[str] = ()) -> None:
+    """Check the names of keyword arguments before a function does any work with them.
+
+    Args:
+        function: its named parameters are valid, and the keys of a TypedDict that its `**options` unpack.
+        given: the given names.
+        also: further valid names.
+
+    Raises:
+        ConfigurationError: an unknown name; the message lists the valid ones.
+    """
+    if not given:
+        return
+    known: dict[str, None] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            known[parameter.name] = None
+            continue
+        unpacked = get_args(parameter.annotation)
+        if not unpacked and not also:  # a function that takes anything, such as a decorator's
+            return
+        for options in unpacked:
+            known |= dict.fromkeys(options.__annotations__)
+    owner = getattr(function, "__qualname__", repr(function)).removesuffix(".__init__")
+    check_option_names(given, [*dict.fromkeys([*known, *also])], owner)
+
+
+_SAME_MEANING = (
+    {"limit", "k", "top_k", "topk", "top_n", "topn", "n", "num_results", "similarity_top_k"},
+    {"max_tokens", "token_limit", "budget", "token_budget", "max_length"},
+    {"threshold", "score_threshold", "min_score", "similarity_cutoff", "tau", "cutoff"},
+    {"verifier", "reranker", "rerank", "cross_encoder", "ranker"},
+    {"embedder", "embeddings", "embedding", "embed_model", "embedding_model"},
+    {"where", "filter", "filters", "metadata_filter"},
+)
+"""Names that libraries have for the same option."""
+
+
+def _find_nearest(name: str, known: Collection[str]) -> str | None:
+    meant = [each for same in _SAME_MEANING if name.lower() in same for each in known if each in same]
+    near = difflib.get_close_matches(name.lower(), meant or known, n=1, cutoff=0.0 if meant else 0.6)
+    return near[0] if near else None
 
 
 _INTEGERS = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypedDict, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
@@ -13,10 +13,12 @@ from meve.components._shipped_models import FittedModels, find_estimator, find_f
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import resolve_verifier
+from meve.components.verifiers import VerifierLike, resolve_verifier
+from meve.pipeline._language_check import warn_of_language
+from meve.pipeline._log import log_context
 from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
-from meve.pipeline.config import Overrides, RetrieverConfig, validate_config
+from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
@@ -27,17 +29,17 @@ TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
 """A token counter, a tokenizer's name or file, or a function from text to a count."""
 
 
-class EngineOptions(TypedDict, total=False):
-    """The keyword arguments that choose an engine's components; None or absent means the default."""
+class EngineOptions(Settings, total=False):
+    """The keyword arguments that choose an engine's components and settings; absent means the default."""
 
     config: RetrieverConfig | None
-    """The settings; by default `RetrieverConfig()`."""
+    """The settings, which those given by name override; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
     """An embedder, the name or folder of a sentence-transformers model, or one of those that ship and need no torch:
     `minilm` (all-MiniLM-L6-v2), the default of `Retriever`, and `static`, the default elsewhere."""
-    verifier: Verifier | str | None
-    """A verifier, the name or folder of a cross-encoder, or `cosine` for the calibrated cosine of `minilm`; by default
-    the cross-encoder that ships and needs no torch."""
+    verifier: VerifierLike | None
+    """A verifier, the name or folder of a cross-encoder, a reranker of your own (docs/rerankers.md), or `cosine` for
+    the calibrated cosine of `minilm`; by default the cross-encoder that ships and needs no torch."""
     tokens: TokenCounterLike | None
     """The token counter; by default the one that `config` names, else BERT's WordPiece, which ships."""
 
@@ -67,6 +69,8 @@ class Engine:
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`; by default the one fitted to the models that ship."""
     clock: Clock = field(default_factory=SystemClock)
+    warned: set[str] = field(default_factory=set, repr=False)
+    """What was warned of already; each warning comes once."""
     _cached_embedder: CachedEmbedder = field(init=False, repr=False)
     _counters: TokenCounters = field(init=False, repr=False)
 
@@ -175,7 +179,10 @@ class Engine:
             notes=notes or {},
             observer=observer,
         )
-        return pipeline.run(query, settings)
+        context = pipeline.run(query, settings)
+        log_context(context)
+        warn_of_language(context, context.trace.verifier, self.warned)
+        return context
 
     def _find_estimator(self) -> Estimator | None:
         return find_estimator(self.verifier.name, self.verifier.calibration, self.embedder.name, self.evidence)
@@ -188,9 +195,10 @@ def make_engine(
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
-    verifier: Verifier | str | None = None,
+    verifier: VerifierLike | None = None,
     tokens: TokenCounterLike | None = None,
     default_embedder: str = FAST,
+    **settings: Unpack[Settings],
 ) -> Engine:
     """Build an engine from `EngineOptions`.
 
@@ -200,7 +208,8 @@ def make_engine(
         ConfigurationError: components that don't work together, or an extra that isn't installed.
         ModelError: a model or a tokenizer that isn't available.
     """
-    config = validate_config(config)
+    check_option_names(settings, EngineOptions.__annotations__)
+    config = validate_config(config).override(**settings)
     resolved = resolve_embedder(embedder, default=default_embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
     if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names

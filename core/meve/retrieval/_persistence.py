@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from meve.calibration.probability_maps import calibration_from_dict
 from meve.components.embedders import resolve_embedder
 from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
-from meve.components.verifiers import resolve_verifier
+from meve.components.verifiers import VerifierLike, resolve_verifier
 from meve.errors import (
     IndexCorruptError,
     IndexMismatchError,
@@ -27,9 +27,9 @@ from meve.errors import (
     ValidationError,
     wrap_errors,
 )
-from meve.pipeline.config import RetrieverConfig, validate_config
+from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
-from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, Verifier
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
 from meve.types import Passage
@@ -159,8 +159,9 @@ def load_engine(
     *,
     config: RetrieverConfig | None = None,
     embedder: Embedder | str | None = None,
-    verifier: Verifier | str | None = None,
+    verifier: VerifierLike | None = None,
     tokens: TokenCounterLike | None = None,
+    **settings: Unpack[Settings],
 ) -> Engine:
     """Build the engine that an index was saved with, except for the given components.
 
@@ -185,8 +186,9 @@ def load_engine(
             f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
             f"give that one, or override it for a call with tokens={counter.name!r}"
         )
-    settings = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=settings, evidence=saved.evidence)
+    chosen = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
+    chosen = chosen.override(**settings)
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=chosen, evidence=saved.evidence)
 
 
 def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:

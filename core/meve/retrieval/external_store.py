@@ -1,13 +1,12 @@
 """Retrieve verified context from an external store, such as a vector database."""
 
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, Unpack
 
-from meve.errors import ConfigurationError, RetrievalError, StaleWarning, wrap_errors
-from meve.pipeline.config import Overrides, RetrieverConfig
+from meve.errors import ConfigurationError, RetrievalError, StaleWarning, warn, wrap_errors
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
@@ -88,6 +87,7 @@ class StoreRetriever:
             ModelError: a model or a tokenizer that isn't available.
             RetrievalError: the store failed.
         """
+        check_keywords(cls.from_store, options)
         retriever = cls(store, make_engine(**options))
         if passages is not None:
             retriever.index(passages)
@@ -165,6 +165,7 @@ class StoreRetriever:
             RetrievalError: the store failed.
             ModelError: a model failed.
         """
+        check_keywords(self.retrieve, overrides)
         check_query(query)
         settings = self.engine.resolve_config(config, overrides)
         if settings.lexical not in (None, "bm25"):
@@ -190,7 +191,7 @@ class StoreRetriever:
         """Return whether the keyword index is stale; warn once until it is up to date again."""
         stale = self.is_stale
         if stale and not self._warned:
-            warnings.warn(
+            warn(
                 f"{self.store.name} holds other passages than the {len(self._keywords)} in the keyword index: call "
                 "refresh()",
                 StaleWarning,

@@ -1,11 +1,12 @@
 """Retrieve verified context from passages of your own: add, remove, retrieve, save, load."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Never, Self, SupportsIndex, Unpack, overload
 
 from meve._vectors import validate_vectors
 from meve.calibration.fitting import CalibrationReport, calibrate
@@ -14,16 +15,18 @@ from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
 from meve.filters import Where, check_where
-from meve.pipeline._preparation import check_passages, count_tokens, embed_texts, make_passages
-from meve.pipeline.config import Overrides, RetrieverConfig
+from meve.pipeline._preparation import make_passages
+from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import DenseIndex, Embedder, LexicalIndex, Source, TokenCounter, Verifier
+from meve.ports import DenseIndex, LexicalIndex, Source
 from meve.retrieval._corpus import Corpus
+from meve.retrieval._editable_passages import EditablePassages, as_list
 from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
 from meve.retrieval._persistence import load_corpus, load_engine, resolve_folder, save_corpus
+from meve.retrieval._shared_batches import retrieve_together
 from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
@@ -40,7 +43,7 @@ class RetrieverOptions(EngineOptions, total=False):
     """A keyword index or its kind; by default the kind that `config` names, else `bm25`."""
 
 
-class Retriever:
+class Retriever(EditablePassages):
     """Five-phase retrieval over passages of your own. Threads may share one.
 
     A retrieval sees one state of the corpus from beginning to end. A change waits for running retrievals, and is
@@ -74,9 +77,8 @@ class Retriever:
                 "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty() or load(path), "
                 f"got Retriever{given!r:.80}"
             )
-        self.engine = engine
+        super().__init__(engine, corpus)
         self.extra: dict[str, Any] = dict(extra or {})
-        self._corpus = corpus
         self._generations: dict[Path, str] = {}
         self._saving = threading.Lock()
 
@@ -94,6 +96,7 @@ class Retriever:
             ConfigurationError: components that don't work together, or an extra that isn't installed.
             ModelError: a model or a tokenizer that isn't available.
         """
+        check_keywords(cls.empty, options)
         engine = make_engine(**options, default_embedder=ACCURATE)
         dimension = engine.embedder.dimension
         is_auto = isinstance(dense, str) and dense == "auto"
@@ -118,6 +121,7 @@ class Retriever:
             ConfigurationError: components that don't work together, or an extra that isn't installed.
             ModelError: a model or a tokenizer that isn't available, or that failed.
         """
+        check_keywords(cls.from_passages, options)
         listed = list(passages)
         if not listed:
             raise EmptyCorpusError("passages must not be empty: give at least one, or use Retriever.empty()")
@@ -148,28 +152,9 @@ class Retriever:
         Raises:
             ValidationError: as `from_passages`, or lists of different lengths.
         """
+        check_keywords(cls.from_texts, options)
         passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
-
-    @property
-    def embedder(self) -> Embedder:
-        """The embedder of the engine."""
-        return self.engine.embedder
-
-    @property
-    def verifier(self) -> Verifier:
-        """The verifier of the engine."""
-        return self.engine.verifier
-
-    @property
-    def tokens(self) -> TokenCounter:
-        """The token counter of the engine."""
-        return self.engine.tokens
-
-    @property
-    def config(self) -> RetrieverConfig:
-        """The settings of the engine."""
-        return self.engine.config
 
     def retrieve(
         self,
@@ -186,8 +171,8 @@ class Retriever:
         Args:
             query: the question.
             config: replaces the retriever's own for this call.
-            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`, or a
-                function of the metadata.
+            where: metadata that a passage must have, in every phase: `{"lang": "en"}`, `{"lang": ["en", "de"]}`,
+                `{"year": {"$gte": 2000}}` (see `meve.filters`), or a function of the metadata.
             vector: the embedding of the question, shape (d,), if it is known already; None to embed the question.
             observer: called when a phase begins and ends.
             overrides: any value of `RetrieverConfig`, by name.
@@ -199,19 +184,76 @@ class Retriever:
             EmptyCorpusError: there are no passages.
             ModelError: a model failed.
         """
+        check_keywords(self.retrieve, overrides)
         check_query(query)
         check_where(where)
         if vector is not None:
             vector = validate_vectors(vector, (self.embedder.dimension,), "the question")
         with self._corpus.lock.reading():
-            engine = self.engine
-            settings = engine.resolve_config(config, overrides)
-            if not len(self._corpus):
-                raise EmptyCorpusError("the corpus is empty: add passages first")
-            dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
-            sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
-            question = Query(text=query, vector=vector, where=where)
-            return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
+            settings = self._resolve(config, overrides)
+            return self._run(self.engine, Query(text=query, vector=vector, where=where), settings, observer)
+
+    async def aretrieve(
+        self,
+        query: str,
+        *,
+        config: RetrieverConfig | None = None,
+        where: Where | None = None,
+        vector: FloatArray | None = None,
+        observer: Observer | None = None,
+        **overrides: Unpack[Overrides],
+    ) -> Context:
+        """Run `retrieve` in a thread, without blocking the event loop; several questions may run at the same time."""
+        run = partial(self.retrieve, query, config=config, where=where, vector=vector, observer=observer)
+        return await asyncio.to_thread(run, **overrides)
+
+    def retrieve_many(
+        self,
+        queries: Sequence[str],
+        *,
+        config: RetrieverConfig | None = None,
+        where: Where | None = None,
+        **overrides: Unpack[Overrides],
+    ) -> list[Context]:
+        """Return the contexts of several questions, in their order, over one state of the corpus.
+
+        The questions run at the same time, up to 16 of them, and a cross-encoder reads the pairs of all in common
+        batches. A `deadline` begins for each question when that question does.
+
+        Args:
+            queries: the questions.
+            config: as for `retrieve`, like `where` and the overrides, for all questions.
+            where: as for `retrieve`.
+            overrides: any value of `RetrieverConfig`, by name.
+
+        Raises:
+            ValidationError: `queries` is a single text.
+            MeveError: as `retrieve`; the error of the first question that failed.
+        """
+        check_keywords(self.retrieve_many, overrides)
+        listed = as_list("queries", queries)
+        for query in listed:
+            check_query(query)
+        check_where(where)
+        with self._corpus.lock.reading():
+            settings = self._resolve(config, overrides)
+
+            def run(engine: Engine, question: Query) -> Context:
+                with self._corpus.lock.joining():
+                    return self._run(engine, question, settings, None)
+
+            return retrieve_together(self.engine, [Query(text=each, where=where) for each in listed], run)
+
+    def _resolve(self, config: RetrieverConfig | None, overrides: Mapping[str, Any]) -> RetrieverConfig:
+        settings = self.engine.resolve_config(config, overrides)
+        if not len(self._corpus):
+            raise EmptyCorpusError("the corpus is empty: add passages first")
+        return settings
+
+    def _run(self, engine: Engine, question: Query, settings: RetrieverConfig, observer: Observer | None) -> Context:
+        dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
+        sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
+        return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
 
     def _make_sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[Source, Source]:
         dense = DenseSource(self._corpus, counted=counted)
@@ -220,68 +262,6 @@ class Retriever:
     def _lexical_index(self, settings: RetrieverConfig) -> LexicalIndex:
         kind = settings.lexical
         return self._corpus.primary_lexical if kind is None else self._corpus.lexical(kind, lambda: make_lexical(kind))
-
-    def add(self, passages: Iterable[Passage | str], *, progress: Progress | None = None) -> list[str]:
-        """Add passages, or texts that get generated ids; the next retrieval finds them.
-
-        Returns:
-            The ids.
-
-        Raises:
-            ValidationError: a taken or repeated id, or a blank text; nothing was added.
-        """
-        if isinstance(passages, str | Passage):
-            raise ValidationError(f"passages must be a list, got a single {type(passages).__name__}")
-        listed = list(passages)
-        fresh = iter(self._corpus.new_ids(sum(isinstance(p, str) for p in listed)))
-        named = [Passage(id=next(fresh), text=p) if isinstance(p, str) else p for p in listed]
-        self.update(add=named, progress=progress)
-        return [p.id for p in named]
-
-    def remove(self, ids: Iterable[str]) -> None:
-        """Remove passages; the next retrieval doesn't find them.
-
-        Raises:
-            UnknownIdError: an id that isn't there; nothing was removed.
-        """
-        self.update(remove=[ids] if isinstance(ids, str) else _as_list("ids", ids))
-
-    def update(
-        self, *, add: Sequence[Passage] = (), remove: Sequence[str] = (), progress: Progress | None = None
-    ) -> None:
-        """Remove and add in one step: a retrieval sees all of it or nothing. A removed id may be added again.
-
-        Raises:
-            ValidationError: taken, repeated or unknown ids, or blank texts; nothing was changed.
-            ModelError: the embedder or the tokenizer failed; nothing was changed.
-        """
-        add, remove = _as_list("add", add), _as_list("remove", remove)
-        check_passages(add)
-        with self._corpus.lock.reading():
-            self._corpus.check(add, remove)
-        vectors = embed_texts([p.content for p in add], self.embedder, progress)
-        counts = count_tokens([p.prompt_text for p in add], self.tokens)
-        self._corpus.change(add=add, vectors=vectors, tokens=counts, remove=remove)
-
-    def get(self, passage_id: str) -> Passage:
-        """Return the passage of that id.
-
-        Raises:
-            UnknownIdError: no passage has that id.
-        """
-        with self._corpus.lock.reading():
-            return self._corpus.get(passage_id)
-
-    def passages(self) -> list[Passage]:
-        """Return every passage, in the order in which they were added."""
-        with self._corpus.lock.reading():
-            return list(self._corpus.passages())
-
-    def __contains__(self, passage_id: object) -> bool:
-        return passage_id in self._corpus.rows
-
-    def __len__(self) -> int:
-        return len(self._corpus)
 
     def calibrate(
         self,
@@ -358,12 +338,13 @@ class Retriever:
                 `partial(Bm25Index.load, analyzer=mine)`.
             options: components of your own, or others than the saved ones. The embedder must make the same
                 vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
-                saved threshold stays unless `config` gives another.
+                saved threshold stays unless `config` or `threshold` gives another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
             ModelError: a saved model isn't available.
         """
+        check_keywords(cls.load, options)
         path = resolve_folder(path)
         saved = load_corpus(
             path,
@@ -388,11 +369,16 @@ class Retriever:
             "config": self.config.to_dict(),
         }
 
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
+        """Refuse `pickle`, `copy.copy` and `copy.deepcopy`.
+
+        Raises:
+            ConfigurationError: always; the message says what to do instead.
+        """
+        raise ConfigurationError(
+            "a Retriever can't be pickled or copied: threads may share it; for another process, call save(folder) here "
+            "and Retriever.load(folder) there"
+        )
+
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
-
-
-def _as_list(name: str, values: Any) -> list[Any]:  # noqa: ANN401 - anything that may have been given
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} must be a list, got {values!r:.60}")
-    return list(values)

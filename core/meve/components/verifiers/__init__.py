@@ -1,10 +1,10 @@
 """Verifiers estimate whether a passage answers a query. Importing this package loads no model and no framework."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from meve._extras import Needs
-from meve.components._component_check import check_component
 from meve.errors import ConfigurationError
 from meve.ports import Embedder, Verifier
 
@@ -12,27 +12,33 @@ SHIPPED_VERIFIER = "meve-verifier-1"
 """The name of the verifier that ships."""
 
 
-def resolve_verifier(
-    verifier: Verifier | str | None, embedder: Embedder, *, local_files_only: bool = False
-) -> Verifier:
+VerifierLike: TypeAlias = Verifier | str | Callable[[str, list[str]], Any]
+"""A verifier object, a model's name or folder, or a function that scores a list of passages for a query; objects of
+other kinds that `meve.components.verifiers.own.adapt_verifier` knows fit too."""
+
+
+def resolve_verifier(verifier: VerifierLike | None, embedder: Embedder, *, local_files_only: bool = False) -> Verifier:
     """Return the verifier for a setting.
 
     Args:
         verifier: None for the bundled cross-encoder; `cosine` for the calibrated cosine of all-MiniLM-L6-v2; another
-            name or folder for that cross-encoder, on ONNX if the folder holds no torch weights; or your own verifier
-            object. A verifier's `name` resolves to the same verifier.
+            name or folder for that cross-encoder, on ONNX if the folder holds no torch weights; or an object or
+            function of your own, as `meve.components.verifiers.own.adapt_verifier` takes it. A verifier's `name`
+            resolves to the same verifier.
         embedder: the embedder whose vectors `cosine` compares.
         local_files_only: whether to never contact a hub.
 
     Raises:
-        ConfigurationError: no calibration ships for that embedder's cosine, the object lacks a verifier's attributes,
+        ConfigurationError: no calibration ships for that embedder's cosine, the object can't be used as a verifier,
             or the name is empty.
         MissingExtraError: the model's packages aren't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
     """
     if verifier is not None and not isinstance(verifier, str):
-        return check_component(verifier, "verifier", Verifier)
+        from meve.components.verifiers.own import adapt_verifier
+
+        return adapt_verifier(verifier)
     if verifier == "cosine":
         from meve.components.verifiers.cosine import CosineVerifier
 

@@ -2,6 +2,9 @@
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, Self, TypeAlias
 
@@ -13,7 +16,7 @@ from meve.components._long_texts import MOST_READINGS, choose_readings, find_ask
 from meve.components._text_cache import TextCache, Texts
 from meve.components._text_splitter import TextPiece, TextSplitter, read_json
 from meve.components.verifiers._sentence_scores import TokenReading, locate_pieces, rate_sentences
-from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError
+from meve.errors import CalibrationError, ConfigurationError, ModelError, PassageError, QueryError
 from meve.ports import Calibration
 from meve.types import FloatArray, TextSpans
 
@@ -46,6 +49,21 @@ class Runtime(Protocol):
 
     def logits(self, batches: Sequence[TextPairs]) -> list[FloatArray]:
         """Return the model's logits for each batch of n (query, passage), shape (n,); every pair fits the window."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    """What is read of a query and a passage; lists of one length, except for the pieces."""
+
+    pieces: list[str]
+    """All pieces of the passage, in order."""
+    places: list[int]
+    """The index of the piece of each reading."""
+    texts: list[tuple[str, str]]
+    """The stretch of the query and the piece of each reading."""
+    tokens: list[int]
+    unread: int
+    """The number of readings that are left out."""
 
 
 class CrossEncoderVerifier:
@@ -168,13 +186,24 @@ class CrossEncoderVerifier:
             PassageError: a passage isn't text.
             ModelError: the model failed, or returned NaN.
         """
-        stretches = self._split_query(query)
+        self._split_query(query)  # raises for an invalid query
         if isinstance(passages, str) or not all(isinstance(text, str) for text in passages):
             raise PassageError("passages must be a list of texts: put a single text in a list")
-        if not len(passages):
+        return self.score_pairs([(query, text) for text in passages])
+
+    def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
+        """Return the model's logits of pairs of query and passage, shape (n,), in the order given.
+
+        Pairs of several queries share batches. Raises as `raw_scores`.
+        """
+        if not len(pairs):
             return np.zeros(0, dtype=np.float32)
-        keys = [(query, text) for text in passages]
-        scores = self._cache.fetch(keys, lambda missing: self._read(missing, stretches)[0].tolist())
+        for query, text in pairs:
+            if not isinstance(query, str):
+                raise QueryError(f"the query must be text, got {type(query).__name__}")
+            if not isinstance(text, str):
+                raise PassageError(f"passages must be texts, got {type(text).__name__}")
+        scores = self._cache.fetch(list(pairs), lambda missing: self._read(missing)[0].tolist())
         return np.asarray(scores, dtype=np.float32)
 
     @property
@@ -201,52 +230,63 @@ class CrossEncoderVerifier:
         """
         if not self.scores_sentences:
             raise ModelError(f"{self.name} has no logit per token: add it with meve.training.token_head")
-        stretches = self._split_query(query)
+        self._split_query(query)  # raises for an invalid query
         keys = [(query, text) for text in passages]
-        readings = self._readings.fetch(keys, lambda missing: self._read(missing, stretches)[1])
+        readings = self._readings.fetch(keys, lambda missing: self._read(missing)[1])
         return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
 
     def count_unread(self, query: str, passages: Sequence[str]) -> list[int]:
         """Return how many readings of each passage were left out because there were too many; 0 if it isn't known."""
         return self._unread.fetch([(query, text) for text in passages], lambda missing: [0] * len(missing))
 
-    def _read(
-        self, pairs: Sequence[Texts], stretches: Sequence[TextPiece]
-    ) -> tuple[FloatArray, list[list[TokenReading]]]:
-        """Return the logits of pairs with one query, and the readings of each passage's tokens, which are cached."""
-        passages = [text for _, text in pairs]
-        room = self._runtime.window - self._runtime.splitter.count_special(pair=True) - max(s.tokens for s in stretches)
-        pieces, lengths, starts = self._runtime.splitter.split_all(passages, room, overlap=int(_OVERLAP * room))
-        bounds = list(zip(starts, [*starts[1:], len(pieces)], strict=True))
-        asked = [stretch.text for stretch in stretches]
-        chosen = [choose_readings(asked, pieces[first:last]) for first, last in bounds]
-        flat = [(first + p, s) for (first, _), own in zip(bounds, chosen, strict=True) for p, s in own]
-        self._unread.put(
-            {
-                pair: left
-                for pair, (first, last), own in zip(pairs, bounds, chosen, strict=True)
-                if (left := (last - first) * len(asked) - len(own))
-            }
-        )
-        order = np.argsort(-np.array([lengths[p] + stretches[s].tokens for p, s in flat]), kind="stable")
+    def _choose(self, pairs: Sequence[Texts]) -> list[_Chosen]:
+        """Return what is read of each pair; the passages of one query in a row are split together."""
+        chosen: list[_Chosen] = []
+        splitter = self._runtime.splitter
+        for query, group in groupby(pairs, key=itemgetter(0)):
+            stretches = self._split_query(query)
+            asked = [stretch.text for stretch in stretches]
+            room = self._runtime.window - splitter.count_special(pair=True) - max(s.tokens for s in stretches)
+            pieces, lengths, starts = splitter.split_all(
+                [text for _, text in group], room, overlap=int(_OVERLAP * room)
+            )
+            for first, last in pairwise([*starts, len(pieces)]):
+                own = choose_readings(asked, pieces[first:last])
+                chosen.append(
+                    _Chosen(
+                        pieces=pieces[first:last],
+                        places=[p for p, _ in own],
+                        texts=[(asked[s], pieces[first + p]) for p, s in own],
+                        tokens=[stretches[s].tokens + lengths[first + p] for p, s in own],
+                        unread=(last - first) * len(asked) - len(own),
+                    )
+                )
+        return chosen
+
+    def _read(self, pairs: Sequence[Texts]) -> tuple[FloatArray, list[list[TokenReading]]]:
+        """Return the logits of pairs, and the readings of each passage's tokens, which are cached."""
+        chosen = self._choose(pairs)
+        self._unread.put({pair: own.unread for pair, own in zip(pairs, chosen, strict=True) if own.unread})
+        texts = [each for own in chosen for each in own.texts]
+        order = np.argsort(-np.array([tokens for own in chosen for tokens in own.tokens]), kind="stable")
         batches = [order[at : at + self._batch_size] for at in range(0, len(order), self._batch_size)]
-        logits, tokens = self._compute([[(asked[flat[i][1]], pieces[flat[i][0]]) for i in batch] for batch in batches])
+        logits, tokens = self._compute([[texts[i] for i in batch] for batch in batches])
         logits[order] = logits.copy()
         if not np.isfinite(logits).all():
             broken = int((~np.isfinite(logits)).sum())
             raise ModelError(
-                f"{self.name} returned NaN or infinity for {broken} of {len(flat)} pairs: check the model's files"
+                f"{self.name} returned NaN or infinity for {broken} of {len(texts)} pairs: check the model's files"
             )
-        first_reading = np.cumsum([0, *(len(own) for own in chosen[:-1])])
+        starts = np.cumsum([0, *(len(own.texts) for own in chosen[:-1])])
         readings: list[list[TokenReading]] = []
         if tokens:
             tokens = [tokens[at] for at in np.argsort(order).tolist()]
-            for text, (first, last), own, at in zip(passages, bounds, chosen, first_reading.tolist(), strict=True):
-                begins = locate_pieces(text, pieces[first:last])
-                read = zip(own, tokens[at : at + len(own)], strict=True)
-                readings.append([TokenReading(one.spans + begins[p], one.logits) for (p, _), one in read])
+            for (_, text), own, at in zip(pairs, chosen, starts.tolist(), strict=True):
+                begins = locate_pieces(text, own.pieces)
+                read = zip(own.places, tokens[at : at + len(own.places)], strict=True)
+                readings.append([TokenReading(one.spans + begins[p], one.logits) for p, one in read])
             self._readings.put(dict(zip(pairs, readings, strict=True)))
-        return np.asarray(np.maximum.reduceat(logits, first_reading), dtype=np.float32), readings
+        return np.asarray(np.maximum.reduceat(logits, starts), dtype=np.float32), readings
 
     def _compute(self, batches: Sequence[TextPairs]) -> tuple[FloatArray, list[TokenReading]]:
         """Return the logits of all batches together, and the tokens' readings if the model has them."""
