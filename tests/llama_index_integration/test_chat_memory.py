@@ -31,6 +31,11 @@ from tests.llama_index_integration.chat_helpers import (
 BLOCK = rf"{re.escape(HEADER)}\n<memory \w+>\n\[1\] {re.escape(CAT)}"
 
 
+def contents(messages):
+    """Return the messages' contents without the numbers of recalls."""
+    return [re.sub(r"memory \w{8}>", "memory>", message.content or "") for message in messages]
+
+
 def test_empty_memory_is_truthy(chat):
     """Agents replace a falsy memory by another."""
     assert isinstance(chat, BaseMemory)
@@ -126,7 +131,7 @@ def test_recall_can_stand_before_the_last_user_message(memory):
     assert [block.text.partition("\n")[0] for block in question.blocks] == [HEADER, QUESTION]
     assert chat.get_all() == messages
     again = MeVeMemory.from_json(chat.to_json())
-    assert again.get() == chat.get()
+    assert contents(again.get()) == contents(chat.get())
 
 
 def test_question_is_the_input_or_the_last_user_message(memory, chat):
