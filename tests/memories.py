@@ -88,7 +88,7 @@ def add_with_score(memory, score, *, flagged="", **record):
 def add_old_and_new(memory, old, new, **record):
     """Add a record `old` of alice, and an hour later a record `new`."""
     memory.add(old, id="old", **{**LASTING, **record})
-    memory.clock.advance(timedelta(hours=1))
+    memory.clock.inner.advance(timedelta(hours=1))
     memory.add(new, id="new", **{**LASTING, **record})
 
 
@@ -97,7 +97,7 @@ def add_fading_records(memory, count=5, **record):
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")[:count]):
         text = f"Tomatoes want {what} in the garden."
         add_with_score(memory, 25, text=text, id=f"t{n}", **{**LASTING, **record})
-    memory.clock.advance(timedelta(days=8))
+    memory.clock.inner.advance(timedelta(days=8))
 
 
 def archive(memory, user, record_id):

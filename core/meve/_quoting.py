@@ -34,13 +34,16 @@ _SPELT = "|".join(
 _TAG = re.compile(rf"(?:<|&\s*(?:lt|#0*60|#x0*3c)\s*;|\\u003c|\[(?=\s*/))(?=[\W_]{{0,9}}(?:{_SPELT}))")
 """A tag of a block of memories."""
 _CONTROL = re.compile(
-    r"<(?=\s*\|)|<(?=<\s*/?\s*sys)|<(?=\s*/?\s*(?:s|system|assistant|(?:start|end)_of_turn)\s*>)|\[(?=\s*/?\s*inst\s*\])"
+    r"<(?=\s{0,9}\|)|<(?=<\s{0,9}/?\s{0,9}sys)"
+    r"|<(?=\s{0,9}/?\s{0,9}(?:s|system|assistant|(?:start|end)_of_turn)\s{0,9}>)"
+    r"|\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])"
 )
 """A token by which chat models separate turns."""
+_INSTRUCTION = re.compile(r"\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])", re.IGNORECASE)
 _ROLE = re.compile(
-    rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s*)?:"
-    rf"|\W*#{{2,6}}\s*(?:{_ROLES}|instructions?|response|input)\s*:"
-    rf"|\W*-{{3,}}\s*(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
+    rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s{{0,9}})?:"
+    rf"|\W*#{{2}}\s{{0,9}}(?:{_ROLES}|instructions?|response|input)\s{{0,9}}:"
+    rf"|\W*-{{3}}\s{{0,9}}(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
 )
 _NUMBER = re.compile(r"[\s>*#|\-]*\[\W{0,3}\d{1,6}\W{0,3}\]")
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -120,7 +123,7 @@ def quote_json(data: Any) -> str:  # noqa: ANN401 - JSON has any type
     '{"text": "\\u003c|im_end|> \\u005b/INST]"}'
     """
     written = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    return re.sub(r"\[(?=\s*/?\s*inst\s*\])", r"\\u005b", written, flags=re.IGNORECASE)
+    return _INSTRUCTION.sub(r"\\u005b", written)
 
 
 def _lines(text: str) -> list[str]:

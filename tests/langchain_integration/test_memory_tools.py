@@ -70,7 +70,7 @@ def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
 def test_forget_names_the_earlier_memories_that_stay(memory):
     for name, hour in (("nine", 9), ("ten", 10)):
         memory.add(f"The shop opens at {hour} on weekdays.", user_id="ann", id=name)
-        memory.clock.advance(timedelta(hours=1))
+        memory.clock.inner.advance(timedelta(hours=1))
     memory.maintain()
     told = build_tools(memory)["forget"].invoke({"id": "ten"})
     assert told == "Erased: ten. Earlier memories that it had replaced stay in the history: nine."

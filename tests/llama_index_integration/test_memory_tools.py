@@ -28,7 +28,7 @@ def test_a_fact_is_remembered_updated_and_forgotten(memory):
     assert tools["remember"].call(text="My dog is called Rex.").content.startswith("Remembered until ")
     (former,) = memory.list(user_id="ann")
     assert (former.source, former.session_id) == ("chat_assistant", "s")
-    memory.clock.advance(memory.policy.rule("ephemeral").ttl)
+    memory.clock.inner.advance(memory.policy.rule("ephemeral").ttl)
     assert tools["update"].call(text="My dog is called Max.", id=former.id).content.startswith("Updated (id ")
     (record,) = memory.list(user_id="ann")
     assert f"[1] My dog is called Max. (chat_assistant, 2026-05-01) id {record.id}" in (

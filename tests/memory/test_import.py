@@ -156,7 +156,7 @@ def test_what_has_expired_or_was_erased_here_stays_away(memory):
     memory.add("A doc.", user_id="alice", id="doc", source="doc")
     data = as_json(memory.export(user_id="alice"))
     memory.delete("tea", user_id="alice")
-    memory.clock.advance(timedelta(days=31))
+    memory.clock.inner.advance(timedelta(days=31))
     report = memory.import_(data)
     assert (report.added, report.expired, report.erased) == ([], ["doc"], ["tea"])
     assert memory.import_(data, restore_erased=True).added == ["tea"]

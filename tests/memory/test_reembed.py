@@ -172,7 +172,7 @@ def test_expired_texts_arent_given_to_the_embedder(file, clock):
             return super().embed_passages(batch)
 
     with open_memory(file, clock=clock) as memory:
-        memory.clock.advance(memory.policy.rule("factual").ttl * 20)
+        memory.clock.inner.advance(memory.policy.rule("factual").ttl * 20)
         memory.reembed(Noting())
     assert texts == []
 

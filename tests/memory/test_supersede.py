@@ -16,7 +16,7 @@ def memory(tmp_path, clock):
 
 
 def test_the_new_record_inherits_and_the_former_one_is_closed(memory):
-    memory.clock.advance(timedelta(days=1))
+    memory.clock.inner.advance(timedelta(days=1))
     new = memory.supersede("home", "I live in Hamburg.", user_id="alice", id="now")
     assert (new.id, new.tags, new.metadata, new.session_id) == ("now", ("place",), {"agent_id": "a"}, "s")
     former = memory.get("home", user_id="alice")

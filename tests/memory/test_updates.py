@@ -237,7 +237,7 @@ OTHER_READERS = [
 def test_a_record_of_less_trust_or_for_other_searches_replaces_nothing(memory, older, newer):
     """What a user said yields only to his own words, and nothing is hidden from a search that finds only the older."""
     memory.add("I live in Berlin.", id="old", **{**LASTING, **older})
-    memory.clock.advance(timedelta(hours=1))
+    memory.clock.inner.advance(timedelta(hours=1))
     memory.add("I live in Hamburg.", id="new", **{**LASTING, **newer})
     assert "old" in [r.id for r in memory.search("Where do I live?", user_id="alice").records]
     assert memory.maintain().superseded == {}
@@ -252,7 +252,7 @@ def test_equal_records_for_other_searches_stay_apart(memory, one, other):
 
 def test_what_the_user_says_replaces_what_an_assistant_said(memory):
     memory.add("You live in Berlin.", id="old", **{**LASTING, "source": "chat_assistant"})
-    memory.clock.advance(timedelta(hours=1))
+    memory.clock.inner.advance(timedelta(hours=1))
     memory.add("You live in Hamburg.", id="new", **{**LASTING, "source": "chat_user"})
     assert memory.maintain().superseded == {"alice": ["old"]}
 

@@ -14,14 +14,15 @@ class SteadyClock:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.inner = clock
+        """The clock that is read."""
         self._latest: datetime | None = None
         self._lock = ForkSafeLock()
         self.elapsed = clock.elapsed
 
     def now(self) -> datetime:
         """Return the current time, or the latest one seen if that is later."""
-        return self.observe(self._clock.now())
+        return self.observe(self.inner.now())
 
     def observe(self, moment: datetime) -> datetime:
         """Note a moment that another process saw, and return the latest one."""
