@@ -20,7 +20,7 @@ tokens."""
 
 MOST_ASKED = 3
 """The most sentences of a long question that are read by themselves."""
-_QUESTION = re.compile(r"[^\n.!?？。]+[?？]")
+_QUESTION = re.compile(r"(?<![^\n.!?？。])[^\n.!?？。]++[?？]")
 
 
 def split_query(splitter: TextSplitter, query: str, limit: int, *, name: str, overlap: int = 0) -> list[TextPiece]:
