@@ -306,10 +306,15 @@ class MemoryStoreContract:
         insert(store, stored("a"), stored("b"))
         archive(store, "b")
         with store.writing() as transaction:
-            of_two = replace(stored("a"), model="two 2", vector=np.array([1, 0], dtype=np.float32))
+            of_two = replace(
+                stored("a"),
+                model="two 2",
+                vector=np.array([1, 0], dtype=np.float32),
+                passages=np.array([[0, 1]] * 3, dtype=np.float16),
+            )
             transaction.put_vectors(ALICE, of_two)
-        models = {s.record.id: (s.model, s.vector.shape) for s in store.all_records(ALICE)}
-        assert models == {"a": ("two 2", (2,)), "b": ("one 4", (4,))}
+        found = {s.record.id: (s.model, s.vector.shape, s.passages.shape) for s in store.all_records(ALICE)}
+        assert found == {"a": ("two 2", (2,), (3, 2)), "b": ("one 4", (4,), (2, 4))}
 
     def test_closed_store_raises(self, store: RecordStore) -> None:
         store.close()
