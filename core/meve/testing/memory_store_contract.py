@@ -394,7 +394,7 @@ class MemoryStoreContract:
 
     def test_replaced_records_are_found_by_what_replaced_them(self, store: RecordStore) -> None:
         insert(store, stored("new", derived_from=("copy",)), stored("copy", superseded_by="new"))
-        insert(store, stored("old", superseded_by="new"), stored("older", superseded_by="old"))
+        insert(store, stored("old", superseded_by="new", flagged="judged"), stored("older", superseded_by="old"))
         insert(store, stored("other", superseded_by="none"))
         for _ in range(2):
             found = store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))
