@@ -6,14 +6,18 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from meve.errors import StoreCorruptError
+from meve._formulas import normalize
+from meve.conversation import Turn
+from meve.errors import StaleWarning, StoreCorruptError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._passages import MAX_PASSAGES, PASSAGE, split_passages
 from meve.memory._recall.user_index import limit_relevance
+from meve.memory._write.extraction import FactDecision
 from meve.memory.policy import Relevance
 from meve.memory.records import SHARED, user_key
 from meve.memory.stores.sqlite._rows import _pack, _unpack
-from tests.memories import KEY, LASTING, archive, run_sql
+from meve.memory.turns import TurnRules, add_turns
+from tests.memories import KEY, LASTING, FixedExtractor, LastLetters, archive, open_memory, run_sql
 
 FILLER = [
     "The roof tiles are from 1974 and should last for another ten years, unless a storm lifts the ridge.",
@@ -221,3 +225,66 @@ def test_vectors_of_passages_count_for_the_limit_of_ram(file, clock):
             memory.add(LONG, **{**LASTING, "user_id": user})
             memory._searcher.indexes.of(user_key(user))
         assert list(memory._searcher.indexes._indexes) == [user_key("bob")]
+
+
+def parts_of(memory):
+    """Return the models and passages of alice's records, by id."""
+    return {s.record.id: (s.model, s.passages) for s in memory._runtime.store.all_records("s:alice")}
+
+
+def test_reembedding_renews_passages(file):
+    expected = normalize(LastLetters().embed_passages(split_passages(LONG)))
+    with open_memory(file) as memory:
+        memory.add(LONG, id="long", **LASTING)
+        memory.add(LONG, id="old", **LASTING)
+        memory.add("Nothing much.", id="short", **LASTING)
+        memory.messages.add("talk", [{"text": LONG}], user_id="alice")
+        archive(memory, "s:alice", "old")
+        assert parts_of(memory)["long"][1].shape == (len(expected), 27)
+        memory.reembed(LastLetters())
+        assert {model for model, _ in parts_of(memory).values()} == {"words-by-last-letter 30"}
+        parts = {name: passages for name, (_, passages) in parts_of(memory).items() if len(passages)}
+        assert sorted(parts) == ["long", "old"]
+        for passages in parts.values():
+            np.testing.assert_allclose(passages, expected, atol=1e-3)
+        best = max(float((expected @ LastLetters().embed_query(QUESTION)).max()), whole_cosine(memory, "long"))
+        assert cosine_of(memory, "long") == pytest.approx(best, abs=1e-3)
+
+
+def whole_cosine(memory, record_id):
+    stored = memory._runtime.store.find("s:alice", record_id)
+    return float(normalize(stored.vector) @ memory._runtime.embed_query(QUESTION, stored.model))
+
+
+def test_passages_of_another_model_have_no_part_in_the_ranking(file):
+    with open_memory(file) as memory:
+        memory.add(LONG, id="long", **LASTING)
+        model, passages = parts_of(memory)["long"]
+    with open_memory(file, embedder=LastLetters(), reembed=True) as memory:
+        memory.add("Bread.", id="late", **LASTING)
+        memory.add(LONG, id="later", **LASTING)
+        with pytest.warns(StaleWarning, match="by words alone"):
+            assert cosine_of(memory, "long") == 0.0
+        assert cosine_of(memory, "later") > 0
+        assert len(passage_vectors(memory)) == len(passages)
+        memory.maintain()
+        assert parts_of(memory)["long"][0] == model
+        np.testing.assert_array_equal(parts_of(memory)["long"][1], passages)
+        memory.reembed()
+        assert cosine_of(memory, "long") == pytest.approx(cosine_of(memory, "later"), abs=1e-6)
+
+
+@pytest.mark.parametrize("way", ["import", "supersede", "turn"])
+def test_every_way_of_writing_embeds_passages(file, way):
+    with open_memory(file) as memory:
+        if way == "import":
+            memory.import_({"results": [{"id": "new", "memory": LONG, "user_id": "alice"}]})
+        elif way == "supersede":
+            memory.add("Old.", id="old", **LASTING)
+            memory.supersede("old", LONG, user_id="alice", id="new")
+        else:
+            add = FactDecision(action="add", text=LONG, reason="told")
+            turn = Turn(id="t", speaker="user", text=LONG)
+            add_turns(memory, [turn], user_id="alice", session_id="s", rules=TurnRules(extractor=FixedExtractor(add)))
+        long = [parts for name, (_, parts) in parts_of(memory).items() if name != "old"]
+        assert {len(parts) for parts in long} == {len(split_passages(LONG))}

@@ -306,10 +306,15 @@ class MemoryStoreContract:
         insert(store, stored("a"), stored("b"))
         archive(store, "b")
         with store.writing() as transaction:
-            of_two = replace(stored("a"), model="two 2", vector=np.array([1, 0], dtype=np.float32))
+            of_two = replace(
+                stored("a"),
+                model="two 2",
+                vector=np.array([1, 0], dtype=np.float32),
+                passages=np.array([[0, 1]] * 3, dtype=np.float16),
+            )
             transaction.put_vectors(ALICE, of_two)
-        models = {s.record.id: (s.model, s.vector.shape) for s in store.all_records(ALICE)}
-        assert models == {"a": ("two 2", (2,)), "b": ("one 4", (4,))}
+        found = {s.record.id: (s.model, s.vector.shape, s.passages.shape) for s in store.all_records(ALICE)}
+        assert found == {"a": ("two 2", (2,), (3, 2)), "b": ("one 4", (4,), (2, 4))}
 
     def test_closed_store_raises(self, store: RecordStore) -> None:
         store.close()
@@ -389,7 +394,7 @@ class MemoryStoreContract:
 
     def test_replaced_records_are_found_by_what_replaced_them(self, store: RecordStore) -> None:
         insert(store, stored("new", derived_from=("copy",)), stored("copy", superseded_by="new"))
-        insert(store, stored("old", superseded_by="new"), stored("older", superseded_by="old"))
+        insert(store, stored("old", superseded_by="new", flagged="judged"), stored("older", superseded_by="old"))
         insert(store, stored("other", superseded_by="none"))
         for _ in range(2):
             found = store.records(RecordQuery(user=ALICE, archived=None, superseded_by=["new"]))
