@@ -1,9 +1,10 @@
 """The search indexes of users that are in memory, and the embedder by whose vectors each searches."""
 
 import threading
+import warnings
 from collections import Counter, OrderedDict
 
-from meve.errors import StaleWarning, warn
+from meve.errors import StaleWarning
 from meve.memory._embedders import MemoryEmbedders
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.stores._record_store import RecordStore
@@ -49,7 +50,9 @@ class UserIndexes:
             models = Counter(s.model for s in changes.records if s.record.text)
             index.model = max(self._embedders.models, key=lambda model: models[model])
             if foreign := sorted(models.keys() - set(self._embedders.models)):
-                warn(_EMBEDDER_CHANGED.format(self._store.backend.name, foreign[0]), StaleWarning, stacklevel=2)
+                warnings.warn(
+                    _EMBEDDER_CHANGED.format(self._store.backend.name, foreign[0]), StaleWarning, stacklevel=2
+                )
         index.apply(changes)
 
     def refresh(self, user: str) -> None:
