@@ -81,6 +81,23 @@ def test_every_sentence_of_a_long_passage_gets_a_score_and_an_empty_one_gets_zer
     assert scores[-1] == 0
 
 
+def test_sentences_read_with_other_questions_and_in_stretches_get_their_own_ratings(verifier):
+    pasted = "  File app/beds.py, line 12, in water_bed. " * 14 + QUESTION
+    texts = [TOWER, " ".join([MOON] * 24 + [TOWER])]
+    spans = [spans_of(text) for text in texts]
+    verifier.score_pairs([(query, text) for text in texts for query in (QUESTION, pasted)])
+    read = len(verifier._runtime.pairs)
+    assert read > 8, "question and passage must exceed the window"
+    fresh = verifier.with_cache(0)
+    for query in (QUESTION, pasted):
+        rated = verifier.score_sentences(query, texts, spans)
+        assert len(verifier._runtime.pairs) == read
+        for one, other in zip(rated, fresh.score_sentences(query, texts, spans), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-4)
+        assert [int(scores.argmax()) - len(scores) for scores in rated] == [-2, -2]
+        read = len(verifier._runtime.pairs)
+
+
 def test_sentence_packing_reads_nothing_after_verification(verifier):
     def pairs_read(**settings):
         own = CrossEncoderVerifier(CountingRuntime(verifier._runtime._inner), name="own", batch_size=1)

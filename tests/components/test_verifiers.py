@@ -71,12 +71,19 @@ def bundled() -> SentenceTransformerEmbedder:
 
 
 def test_pairs_of_several_queries_score_as_each_query_alone(onnx_verifier):
-    queries = ["bee", "honey and the comb"]
-    passages = ["bees make honey", "a bridge " * 90, "rust"]
+    queries = ["bee", "honey and the comb", "a cat " * 20 + "honey?"]
+    passages = ["bees make honey", "a bridge " * 90, "rust", "a bridge and honey " * 300]
     pairs = [(query, text) for text in passages for query in queries]
-    together = onnx_verifier.with_cache(0).score_pairs(pairs)
-    alone = [onnx_verifier.with_cache(0).raw_scores(query, [text])[0] for query, text in pairs]
-    np.testing.assert_allclose(together, alone, atol=1e-4)
+    reader, single = onnx_verifier.with_cache(0), onnx_verifier.with_cache(0)
+    together = reader.score_pairs(pairs)
+    np.testing.assert_allclose(together, [single.raw_scores(q, [text])[0] for q, text in pairs], atol=1e-4)
+    unread = [reader.count_unread(query, passages) for query in queries]
+    assert unread == [single.count_unread(query, passages) for query in queries]
+    assert unread[2][3] > unread[0][3] > 0 == unread[0][0]
+    with pytest.raises(QueryError, match="must be text, got int"):
+        reader.score_pairs([("bee", "rust"), (3, "rust")])  # type: ignore[list-item]
+    with pytest.raises(PassageError, match="must be texts, got int"):
+        reader.score_pairs([("bee", 3)])  # type: ignore[list-item]
 
 
 class TinyModelContract(VerifierContract):

@@ -60,6 +60,23 @@ def test_questions_share_the_calls_of_the_verifier():
     assert {query for query, _ in reader.calls[0]} == set(QUESTIONS)
 
 
+def test_windows_left_unread_are_counted_as_for_single_questions():
+    class LeavesSome(PairReader):
+        most_readings = 7
+
+        def count_unread(self, query, passages):
+            return [int("number 2" in text) for text in passages]
+
+    retriever = make_retriever(LeavesSome())
+    for context in retriever.retrieve_many(QUESTIONS):
+        alone = retriever.retrieve(context.query)
+        counts, expected = (
+            {c.id: c.scores.get("unread_windows") for c in x.trace.candidates} for x in (context, alone)
+        )
+        assert counts == expected
+        assert set(counts.values()) == {1.0, None}
+
+
 def test_no_question_and_a_single_text():
     retriever = make_retriever()
     assert retriever.retrieve_many([]) == []
