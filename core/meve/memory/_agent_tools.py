@@ -126,19 +126,27 @@ class MemoryTools:
         return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
-        former = self.memory.get(record_id, user_id=caller.user_id)
-        is_own = former.user_id is not None and former.kind not in ("item", "message")
-        if not is_own or former.policy_class not in self._visible_classes:
-            raise UnknownIdError(f"no memory {record_id!r:.80} that can be updated: recall or explain names the ids")
-        if former.is_standing and self.source != "chat_user":
-            raise UnknownIdError(f"memory {record_id!r:.80} is a standing wish, which only the user can change")
+        former = self._check_shown(record_id, caller, "updated")
+        if former.source == "chat_user" != self.source:
+            raise UnknownIdError(
+                f"memory {record_id!r:.80} is what the user said, which only the user can change: ask for it"
+            )
         record = self.memory.supersede(
             record_id, text, user_id=caller.user_id, source=self.source, reason="a model asked for it",
             policy_class="private" if former.policy_class == "private" else self.policy_class,
         )  # fmt: skip
         return f"Updated (id {record.id}).", {"id": record.id, "replaced": record_id}
 
+    def _check_shown(self, record_id: str, caller: ToolCaller, done: str) -> MemoryRecord:
+        """Return a memory that the tools show. Raise UnknownIdError for items, messages and hidden classes."""
+        record = self.memory.get(record_id, user_id=caller.user_id)
+        is_own = record.user_id is not None and record.kind not in ("item", "message")
+        if not is_own or record.policy_class not in self._visible_classes:
+            raise UnknownIdError(f"no memory {record_id!r:.80} that can be {done}: recall or explain names the ids")
+        return record
+
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
+        self._check_shown(record_id, caller, "forgotten")
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")

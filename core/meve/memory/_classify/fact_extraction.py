@@ -120,7 +120,7 @@ _TOLD_FIRST = re.compile(
     re.IGNORECASE,
 )
 """A statement, and a question after it."""
-_QUOTATION = re.compile(r"^[\"“„«].*[\"”“»]\W*$", re.DOTALL)
+_OPENING_QUOTES, _CLOSING_QUOTES = '"“„«', '"”“»'
 
 
 def extract_statements(text: str) -> list[str]:
@@ -167,9 +167,19 @@ def is_statement(sentence: str) -> bool:
 
 def _is_question(sentence: str) -> bool:
     """Return whether a question mark stands after the last word."""
+    return _ends_with(sentence, _QUESTION_MARKS)
+
+
+def _is_quotation(sentence: str) -> bool:
+    """Return whether a sentence is all in quotation marks."""
+    return sentence[:1] in tuple(_OPENING_QUOTES) and _ends_with(sentence[1:], _CLOSING_QUOTES)
+
+
+def _ends_with(sentence: str, signs: str) -> bool:
+    """Return whether one of some signs stands after the last word."""
     for sign in reversed(sentence):
-        if sign in _QUESTION_MARKS or sign.isalnum() or sign == "_":
-            return sign in _QUESTION_MARKS
+        if sign in signs or sign.isalnum() or sign == "_":
+            return sign in signs
     return False
 
 
@@ -193,7 +203,7 @@ def _is_reaction(said: str, *, continues: bool) -> bool:
     """
     if _REMEMBER.match(said) or is_standing_wish(said):
         return False
-    if _REACTION.match(said) or _QUOTATION.match(said) or not set(content_words(said)) - _POLITE_WORDS:
+    if _REACTION.match(said) or _is_quotation(said) or not set(content_words(said)) - _POLITE_WORDS:
         return True
     if _COMMAND_ABOUT_USER.match(said) or _REQUEST.match(said):
         return True

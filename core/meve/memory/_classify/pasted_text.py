@@ -3,7 +3,7 @@
 import re
 
 _FENCED = re.compile(r"(```|~~~|\"\"\").*?(?:\1|\Z)", re.DOTALL)
-_TAGGED = re.compile(r"<(\w+)[^<>]*>.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"<(/?)(\w++)[^<>]*+>")
 _QUOTED = re.compile(r"^[\"“„«][^\"”“»]{40,}[\"”“»][.!]?\s*$", re.MULTILINE)
 """A quotation that fills lines of its own."""
 _TRACEBACK = re.compile(
@@ -17,7 +17,7 @@ _PASTED_BELOW = re.compile(
 )
 """What follows such a line is a text to work on, not what the user says."""
 _PASTED_LINE = re.compile(
-    r"""^(?:\ {4}|\t)(?!\s*(?:[-*•]|\d+[.)]))\s*\S | ^\s*(?:
+    r"""^(?:\ {4}|\t)(?!\s*(?:[-*•]|\d+[.)]))\s*\S | ^\s*+(?:
     >                                                             # a quotation in an e-mail, or a Python prompt
     | [$#]\ | \.\.\.\                                            # a shell prompt
     | (?:def|class|import|return|function|const|let|var|public|private|elif|else:|try:|except|raise|await|async)\b
@@ -43,10 +43,31 @@ def remove_pasted_text(text: str) -> str:
     'I live in Oslo. '
     """
     text = text.replace("\r\n", "\n")
-    for pattern in (_FENCED, _TRACEBACK, _TAGGED, _QUOTED):
+    for pattern in (_FENCED, _TRACEBACK):
         text = pattern.sub("", text)
+    text = _QUOTED.sub("", _remove_tagged(text))
     below = _PASTED_BELOW.search(text)
     if below is not None:
         begin = max((text.rfind(end, 0, below.start()) for end in (". ", "! ", "? ", "\n")), default=-1)
         text = text[: begin + 2] if begin >= 0 else ""
     return "\n".join(line for line in text.split("\n") if not _PASTED_LINE.match(line))
+
+
+def _remove_tagged(text: str) -> str:
+    """Return a text without what stands between an opening tag and the next closing one of its name."""
+    tags = list(_TAG.finditer(text))
+    closing: dict[str, list[int]] = {}
+    """By name, the ends of the closing tags, the last one first."""
+    for tag in reversed(tags):
+        if tag[1]:
+            closing.setdefault(tag[2], []).append(tag.end())
+    kept: list[str] = []
+    at = 0
+    for tag in tags:
+        ends = closing.get(tag[2], [])
+        while ends and ends[-1] <= tag.end():
+            ends.pop()
+        if ends and not tag[1] and tag.start() >= at:
+            kept.append(text[at : tag.start()])
+            at = ends[-1]
+    return "".join([*kept, text[at:]])

@@ -17,7 +17,7 @@ from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, Updat
 
 ALONE = 0.92
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
-AGREED = 0.05
+AGREED = 0.65
 """The least probability at which a verdict of the rules holds."""
 NEAR = 2
 """The number of words in which two statements may differ and yet be judged by the rules alone: "class 2b" and "2c"."""
@@ -65,6 +65,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         """
         verdict = super().compare_statements(older, newer, are_similar=are_similar)
         if verdict.relation == "same" or not (are_similar or verdict.relation == "replaces"):
+            return verdict
+        if verdict.relation == "replaces" and _are_near(older, newer):
             return verdict
         probability = self._estimate(older.text, newer.text)
         if probability >= self._alone and _may_decide(older, newer):

@@ -12,6 +12,7 @@ from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_standing, limit_expiry
+from meve.memory._write.secrets import all_text
 from meve.memory.records import MemoryRecord, StoredRecord, check_choice, user_key
 from meve.memory.stores._record_store import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
@@ -75,9 +76,15 @@ class Importer:
                 if not isinstance(row, Mapping):
                     raise ValidationError(f"it must be an object, got {row!r:.60}")
                 named = row if report.format != "meve" or "user_id" in row else {**row, "user_id": owner}
-                yield number, READERS[report.format](named, self.rules), row
+                yield number, self._admit(READERS[report.format](named, self.rules)), row
             except (MeveError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
                 report.rejected.append((number, str(error) or repr(error)))
+
+    def _admit(self, record: MemoryRecord) -> MemoryRecord:
+        """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""
+        text = all_text(record.text, record.metadata)
+        policy_class, _ = self.runtime.gate.admit(text, record.source, record.policy_class)
+        return replace(record, policy_class=policy_class)
 
     def _choose(
         self, rows: Iterable[tuple[int, MemoryRecord]], report: ImportReport

@@ -1,5 +1,6 @@
 """Writes the decisions of extractors: checks each one, adds a fact once, and closes what it replaces."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -27,6 +28,10 @@ NEAR = 8
 """Memories that an extractor sees, and that a new fact is compared with."""
 CLASSES: tuple[PolicyClass, ...] = ("factual", "intent_bound", "ephemeral", "private")
 """Classes that an extractor may choose; the others need the user's or the operator's word."""
+
+
+_ERASING = frozenset({"text", "metadata"})
+"""The fields whose former values an update erases."""
 
 
 class RefusedError(ValidationError):
@@ -121,12 +126,13 @@ class FactWriter:
         return self.runtime.policy.rule(policy_class).on_request
 
     def refuse_after_erasure(self, user: str) -> Callable[[RecordTransaction], None]:
-        """Return a check that raises RefusedError if a record of the user was erased or expired since this call."""
+        """Return a check that raises RefusedError if a text of the user was erased or expired since this call."""
         seen, names = self.runtime.store.head().seq, {user, self.runtime.chain.pseudonym(user)}
 
         def check(transaction: RecordTransaction) -> None:
-            queries = [EventQuery(user=name, actions=("delete", "expire", "prune")) for name in names]
-            if any(entry.seq > seen for query in queries for entry in transaction.entries(query)):
+            queries = [EventQuery(user=name, actions=("delete", "expire", "prune", "update")) for name in names]
+            later = [e for query in queries for e in transaction.entries(query) if e.seq > seen]
+            if any(e.action != "update" or _ERASING & set(json.loads(e.detail).get("changed", ())) for e in later):
                 raise RefusedError("records of the user were erased since the turn")
 
         return check

@@ -3,7 +3,7 @@
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from meve.errors import ModelError, PolicyError, wrap_errors
 from meve.memory._write.record_factory import Classifier
+from meve.memory.items.item import named_texts
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import check_choice
 
@@ -156,3 +157,8 @@ class WriteGate:
             if self.policy.rule(chosen).on_request:
                 return chosen, "classifier"
         return policy_class, ""
+
+
+def all_text(text: str, metadata: Mapping[str, Any]) -> str:
+    """Return the text of a record and of its metadata, as the gate reads them."""
+    return f"{text}\n{named_texts(metadata)}" if metadata else text

@@ -11,7 +11,7 @@ from meve.memory._maintenance.reopening import reopen
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
 from meve.memory._write.record_factory import RecordOptions, make_record
-from meve.memory.items.item import named_texts
+from meve.memory._write.secrets import all_text
 from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -116,7 +116,7 @@ class RecordWriter:
             **options,
         )
         admitted, why = runtime.gate.admit(
-            _all_text(text, record.metadata), record.source, record.policy_class,
+            all_text(text, record.metadata), record.source, record.policy_class,
             is_classified=options.get("policy_class") is None and not record.metadata,
         )  # fmt: skip
         record = replace(record, policy_class=admitted)
@@ -144,7 +144,7 @@ class RecordWriter:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
         if changes.keys() & {"text", "metadata"}:
-            text = _all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
+            text = all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
@@ -189,6 +189,10 @@ class RecordWriter:
             tagger=runtime.tagger,
             **chosen,
         )
+        admitted, _ = runtime.gate.admit(
+            all_text(text, record.metadata), record.source, record.policy_class,
+        )  # fmt: skip
+        record = replace(record, policy_class=admitted)
         fresh = runtime.stored(replace(record, derived_from=former.derived_from))
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
@@ -204,7 +208,7 @@ class RecordWriter:
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
-            closed = replace(before, valid_to=now, superseded_by=record.id, version=before.version + 1)
+            closed = replace(before, valid_to=now, superseded_by=record.id, flagged="", version=before.version + 1)
             transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
             detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}
@@ -357,10 +361,6 @@ class RecordWriter:
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
-
-
-def _all_text(text: str, metadata: Mapping[str, Any]) -> str:
-    return f"{text}\n{named_texts(metadata)}" if metadata else text
 
 
 def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:

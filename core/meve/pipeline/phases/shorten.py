@@ -46,7 +46,7 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     if len(text[start:end].split()) <= 2 * WORDS:
         yield start, end
         return
-    for line in re.finditer(r"[^\n]*\S", text[start:end]):
+    for line in re.finditer(r"[^\n]+", text[start:end]):
         words = list(re.finditer(r"\S+", line[0]))
         for n in range(0, len(words), WORDS):
             last = words[min(n + WORDS, len(words)) - 1]
