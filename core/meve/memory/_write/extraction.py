@@ -62,6 +62,7 @@ class FactExtractor(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class RuleExtractor:
     """Adds the statements of a turn in English, found by rules; days such as `yesterday` become dates."""
 
