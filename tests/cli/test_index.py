@@ -158,3 +158,13 @@ def test_index_in_the_folder_is_not_indexed(meve, docs, tmp_path):
     result = meve("index", texts, "--to", tmp_path / "other")
     assert "files: 3 read, 0 unchanged, 0 removed, 1 skipped" in result.stderr
     assert "passages: 5 added" in result.stderr
+
+
+def test_files_that_take_too_long_are_skipped(meve, tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a.md").write_text("Words about bees.")
+    result = meve("index", folder, "--to", tmp_path / "index", "--max-seconds", "0.0000001")
+    assert result.exit_code == 1
+    assert "a.md: takes too long: more than 1e-07 seconds" in " ".join(result.stderr.split())
+    assert meve("index", folder, "--to", tmp_path / "index", "--max-seconds", "0").exit_code != 0

@@ -35,10 +35,12 @@ class Converter:
 
     Args:
         max_seconds: the time limit of a file.
+        max_memory: the memory that the process may take for a file, in bytes.
     """
 
-    def __init__(self, max_seconds: float) -> None:
+    def __init__(self, max_seconds: float, max_memory: int = MAX_MEMORY) -> None:
         self.max_seconds = max_seconds
+        self.max_memory = max_memory
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -53,7 +55,7 @@ class Converter:
         Raises:
             IngestError: the file can't be converted, or takes too long or too much memory, or a package is missing.
         """
-        process = self._process = self._process or _start()
+        process = self._process = self._process or _start(self.max_memory)
         is_late = Event()
 
         def stop() -> None:
@@ -79,31 +81,38 @@ class Converter:
 
     def close(self) -> None:
         """Stop the process."""
-        if self._process is not None:
-            self._process.kill()
-            with self._process:  # closes the pipes and waits
-                self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            _end(process)
 
 
-def _start() -> "subprocess.Popen[bytes]":
-    command = f"import sys; sys.path[:] = {sys.path!r}; from meve.ingest._converter import serve; serve()"
+def _start(max_memory: int) -> "subprocess.Popen[bytes]":
+    command = f"import sys; sys.path[:] = {sys.path!r}; from meve.ingest._converter import serve; serve({max_memory})"
     process = subprocess.Popen(
         [sys.executable, "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     try:
         _receive(process.stdout)
     except EOFError as cause:
-        with process:
-            process.kill()
+        _end(process)
         raise IngestError(f"another Python process couldn't be started with {sys.executable}") from cause
     return process
 
 
-def serve() -> None:
-    """Convert the files that arrive on standard input, until it ends."""
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):  # what it hasn't read can't be sent any more
+                stream.close()
+    process.wait()
+
+
+def serve(max_memory: int) -> None:
+    """Convert the files that arrive on standard input, until it ends, with at most so many bytes of memory each."""
     source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a package prints isn't an answer
-    _limit_memory()
+    _limit_memory(max_memory)
     _send(answers, {}, b"")
     with contextlib.suppress(EOFError, KeyboardInterrupt, BrokenPipeError):
         while True:
@@ -114,16 +123,16 @@ def serve() -> None:
             except MeveError as error:
                 _send(answers, {"error": str(error)}, b"")
             except MemoryError:
-                _send(answers, {"error": f"takes more than {MAX_MEMORY >> 20:,} MiB of memory; split it"}, b"")
+                _send(answers, {"error": f"takes more than {max_memory >> 20:,} MiB of memory; split it"}, b"")
 
 
-def _limit_memory() -> None:
+def _limit_memory(size: int) -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
         with open("/proc/self/statm", encoding="ascii") as file:
             used = int(file.read().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (used + MAX_MEMORY, used + MAX_MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (used + size, used + size))
 
 
 def _send(stream: IO[bytes] | None, message: dict[str, str], data: bytes) -> None:

@@ -37,7 +37,7 @@ _NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|
 """What a question asks for, and its own numbers."""
 _MOST_CLAIMS = 100
 """The sentences of an answer that are compared with each memory; later ones contradict nothing."""
-_JOINED = 500
+_JOINED = 200
 """The last characters of a question that are joined to each value of an answer."""
 _NO_VALUES = parse_values("")
 _DENIAL = re.compile(r"(?:no|nope|nah)\W*", re.IGNORECASE)
