@@ -74,7 +74,7 @@ DIARY = "I keep a diary on tea."
 
 
 def put_item(memory):
-    MeVeStore(memory).put(("memories", "ann"), "k", {"note": DIARY})
+    MeVeStore(memory, namespaces="memories/{user_id}").put(("memories", "ann"), "k", {"note": DIARY})
 
 
 DOORS = {

@@ -20,7 +20,7 @@ def split_passages(text: str) -> list[str]:
     >>> split_passages("I moved to Lyon.")
     []
     >>> [len(passage) for passage in split_passages("word " * 200)]
-    [399, 399, 199]
+    [204, 204, 204, 384]
     """
     if len(text) <= PASSAGE:
         return []

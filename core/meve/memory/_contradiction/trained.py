@@ -32,7 +32,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
     """Judges by rules and by the bundled model, which estimates whether a newer statement ends what an older one tells.
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
-    it, or if the rules say so and the model doesn't object. Only what the rules find counts of statements that differ
+    it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
     in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
     has several clauses, or tells of an allergy or a chronic illness. Each pair is read once.
 
