@@ -259,3 +259,13 @@ def test_names_select_tools_and_unknown_name_is_refused(memory):
     for odd in (["erase"], "recall"):
         with pytest.raises(ConfigurationError, match="names must be a list"):
             create_memory_tools(memory, names=odd)
+
+
+def test_forget_erases_only_what_the_tools_show(memory):
+    memory.add("My code is 1.", user_id="ann", policy_class="private", id="code")
+    memory.items.put(("a",), "k", {"n": 1}, user_id="ann")
+    tools = build_tools(memory)
+    for record_id in ("code", '[["a"],"k"]'):
+        assert "no memory" in tools["forget"].invoke({"id": record_id})
+    assert memory.get("code", user_id="ann").text == "My code is 1."
+    assert memory.items.get(("a",), "k", user_id="ann").value == {"n": 1}

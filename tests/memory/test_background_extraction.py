@@ -151,3 +151,20 @@ def test_close_waits_for_the_model(file):
 def test_model_that_cannot_be_called_is_refused():
     with pytest.raises(ConfigurationError, match="complete must be a function"):
         LlmExtractor("gpt")
+
+
+def test_text_that_was_changed_meanwhile_is_not_written_again(memory):
+    memory.add("Kim lives in Bergen.", user_id="ann", id="kim")
+    changed = threading.Event()
+
+    def complete(_):
+        changed.wait(60)
+        return '[{"action": "update", "id": "kim", "text": "Kim lives in Bergen.", "reason": "said"}]'
+
+    rules = TurnRules(background=LlmExtractor(complete))
+    turn = Turn(id="m1", speaker="user", text="My sister Kim lives in Bergen and called me.")
+    result = add_turns(memory, [turn], user_id="ann", session_id="s", rules=rules)
+    memory.update("kim", user_id="ann", text="Kim lives somewhere.")
+    changed.set()
+    assert result.pending[0].result(timeout=60).added == ()
+    assert "Kim lives in Bergen." not in texts(memory)

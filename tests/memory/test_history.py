@@ -361,3 +361,9 @@ def test_deleting_an_earlier_version_keeps_the_later_one(memory):
     second = memory.supersede(first.id, "My dog is called Max.", user_id="alice")
     assert memory.delete(first.id, user_id="alice").erased == (first.id,)
     assert memory.get(second.id, user_id="alice").text == "My dog is called Max."
+
+
+def test_a_flagged_earlier_version_is_deleted_with_the_later_one(memory):
+    add_with_score(memory, 50, flagged="contradicted", text="My dog is called Rex.", id="rex")
+    later = memory.supersede("rex", "My dog is called Max.", user_id="alice")
+    assert set(memory.delete(later.id, user_id="alice").erased) == {"rex", later.id}

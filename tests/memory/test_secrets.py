@@ -141,3 +141,19 @@ assert "detect_secrets" in sys.modules and state() == before
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("secrets", ["private", "refuse"])
+def test_superseding_text_and_imported_rows_pass_the_gate(file, secrets):
+    with open_memory(file, policy=Policy(secrets=secrets)) as memory:
+        memory.add("The key is in the safe.", user_id="ann", id="key")
+        rows = {"results": [{"id": "1", "memory": SECRET, "user_id": "ann"}]}
+        if secrets == "refuse":
+            with pytest.raises(PolicyError, match="holds a secret"):
+                memory.supersede("key", SECRET, user_id="ann")
+            assert "holds a secret" in memory.import_(rows).rejected[0][1]
+            assert not memory.get("key", user_id="ann").is_closed
+        else:
+            assert memory.supersede("key", SECRET, user_id="ann").policy_class == "private"
+            (imported,) = memory.import_(rows).added
+            assert memory.get(imported, user_id="ann").policy_class == "private"
