@@ -92,7 +92,7 @@ _REACTION = re.compile(
     | (?:the|that|this|it|your)\s+(?:\w+\s+){0,3}(?:sounds|looks)\s+(?:\w+\s+)?(?:good|great|nice|fine|perfect|fun)\W*$
     | (?:.*\b)?i'm\s+(?:always\s+)?here\s+for\s+you\b
     | (?:it\s+)?means\s+a\s+lot\b | your\s+\w+(?:\s+and\s+\w+)?\s+(?:really\s+)?means?\b
-    | (?:it|this|that)(?:'s|\s+is|\s+was)\s+(?:(?:so|such|really|just|an?|\w+ly)\s+)*
+    | (?:it|this|that)(?:'s|\s+is|\s+was)\s+(?:(?:so|such|just|an?|\w+ly)\s+)*+
       (?:amazing|awesome|incredible|moments|tough|hard|like)\b
     | (?:tell|let|excuse|give|show|help|remind|send|get|find|count)\s+me\b""",
     re.IGNORECASE | re.VERBOSE,

@@ -24,7 +24,7 @@ _PASTED_LINE = re.compile(
         .*(?:[:({;=]|\))\s*$
     | (?:import|from)\s+[\w.]+(?:\s+import\b.*)?$ | \#include\b | \#!/
     | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\b.*\b(?:FROM|INTO|SET|TABLE)\b
-    | [\w.\[\]"']+\s*[-+*/]?=\s*\S | [\w.]+\([^)]*\)\s*;?\s*$ | [{}()\[\];]+,?\s*$ | .*[{;]\s*$ | .*(?:=>|==|&&|\|\|)
+    | [\w.\[\]"']+\s*[-+*/]?=\s*\S | [\w.]+\([^)]*\)\s*+;?\s*$ | [{}()\[\];]+,?\s*$ | .*[{;]\s*$ | .*(?:=>|==|&&|\|\|)
     | File\ ".*",\ line\ \d+ | at\ [\w.$<>]+\( | Caused\ by:
     | (?:[\w.]*(?:Error|Exception|Warning)|error|fatal|panic)(?:\[\w+\])?:\s
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b
