@@ -38,7 +38,7 @@ from meve.errors import MissingExtraError  # noqa: E402 (after what must not loa
 from meve.memory import GovernedMemory  # noqa: E402
 
 with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(f"{folder}/memory.db") as memory:
-    remember, recall, _, _ = create_memory_tools(memory, "ann")
+    remember, recall, *_ = create_memory_tools(memory, "ann")
     assert remember.invoke({"text": "I grow tomatoes in the sun."}).startswith("Remembered")
     assert "in the sun" in recall.invoke({"query": "Where do I grow tomatoes?"})
 for name, extra in (("MeVeMemoryMiddleware", "langchain-agents"), ("MeVeMemory", "langchain-classic")):
