@@ -1,4 +1,4 @@
-"""What the `meve memory` commands print about replaced memories."""
+"""Descriptions of replaced memories, for the `meve memory` commands."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime

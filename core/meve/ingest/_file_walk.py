@@ -56,7 +56,7 @@ def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
 
 
 class _Limits:
-    """What isn't listed."""
+    """Files and folders that aren't listed."""
 
     def __init__(self, root: Path, exclude: Collection[Path]) -> None:
         self.root = Path(os.path.realpath(root))

@@ -26,7 +26,7 @@ _WORDY = r"[\d_A-Za-zÀ-֏]"
 _STUCK, _GOES_ON = r"[\d_A-Za-zÀ-֏.\-/]", r"[\d_A-Za-zÀ-ɏ\-/]"
 """Characters before and after a number that make it part of a word or another number."""
 _REST = r"[\d.,]{0,30}"
-"""What may follow the first digit of a number. Without the limit, long lists of digits would take quadratic time."""
+"""The rest of a number after its first digit. Without the limit, long lists of digits would take quadratic time."""
 _DATE = re.compile(
     rf"""(?ix)
     (?<!{_STUCK})(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{2}}(?:\d{{2}})?)(?!{_GOES_ON}|\.\d)

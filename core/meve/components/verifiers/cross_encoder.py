@@ -53,7 +53,7 @@ class Runtime(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """What is read of a query and a passage; lists of one length, except for the pieces."""
+    """The readings of queries and passages: lists of one length, except for the pieces."""
 
     pieces: list[str]
     """All pieces of the passage, in order."""

@@ -97,7 +97,7 @@ _REACTION = re.compile(
     | (?:tell|let|excuse|give|show|help|remind|send|get|find|count)\s+me\b""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""What acknowledges, thanks or reacts, and tells nothing of the user."""
+"""Acknowledgements, thanks and reactions, which tell nothing of the user."""
 _SUPPOSED = re.compile(
     r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming"
     r"|pretend|what\s+if"

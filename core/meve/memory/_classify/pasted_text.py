@@ -15,7 +15,7 @@ _PASTED_BELOW = re.compile(
     r"[^.!?\n]*:\s",
     re.IGNORECASE,
 )
-"""What follows such a line is a text to work on, not what the user says."""
+"""Lines that announce a text to work on; that text isn't what the user says."""
 _PASTED_LINE = re.compile(
     r"""^(?:\ {4}|\t)(?!\s*(?:[-*•]|\d+[.)]))\s*\S | ^\s*+(?:
     >                                                             # a quotation in an e-mail, or a Python prompt

@@ -39,7 +39,7 @@ _STYLE = _any("""
 """)
 """Ways of writing, which nobody asks for once."""
 _CONTENT = _any("headings tables examples sources links numbers")
-"""What may also be asked for once."""
+"""Things that a user may also ask for once."""
 _LANGUAGE = _any("""
     english french german spanish italian portuguese dutch swedish norwegian danish finnish polish czech russian
     ukrainian greek turkish arabic hebrew hindi chinese mandarin japanese korean latin
@@ -69,7 +69,7 @@ _ONE_OFF = re.compile(
     r"\b(?:this|that|these|those|today|tomorrow|tonight)\b|\b(?:in|to|for|on) (?:the|my|his|her|our|their|an?)\b"
     rf"|^\w+ (?:me |us )?(?:an?|the|my|his|her|our|their)\b(?! (?:{_STYLE}|{_CONTENT}|{_NOUN}|answer))"
 )
-"""What a request for one thing has: an object that is pointed at."""
+"""Objects that a user points at, which make a request one for a single thing."""
 _NAMING = re.compile(
     r"(?:call (?:me|us|myself)|(?:address|treat|refer to|speak to|talk to) (?:me|us|my \w+)(?: as| like)) (?!back"
     r"|on\b|at\b|in\b|when|later|tomorrow|today|tonight|if\b|after|before|again|now\b|soon|an?\b(?= (?:taxi|cab)))"

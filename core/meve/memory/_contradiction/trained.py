@@ -66,14 +66,13 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         verdict = super().compare_statements(older, newer, are_similar=are_similar)
         if verdict.relation == "same" or not (are_similar or verdict.relation == "replaces"):
             return verdict
-        if verdict.relation == "replaces" and _are_near(older, newer):
+        is_found = verdict.relation == "replaces"
+        if _are_near(older, newer) or not (is_found or _may_decide(older)):
             return verdict
         probability = self._estimate(older.text, newer.text)
-        if probability >= self._alone and _may_decide(older, newer):
-            return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
-        if verdict.relation == "replaces" and probability >= self._agreed:
-            return UpdateVerdict(relation="replaces", reason=verdict.reason, probability=probability)
-        return DIFFERENT
+        if probability < (self._agreed if is_found else self._alone):
+            return DIFFERENT
+        return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
 
     def _estimate(self, older: str, newer: str) -> float:
         """Return the probability that the newer statement ends the older one; 0 for one too long to be read."""
@@ -92,11 +91,11 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         return probability
 
 
-def _may_decide(older: Statement, newer: Statement) -> bool:
-    """Return whether the model alone may find that the newer statement replaces the older one."""
+def _may_decide(older: Statement) -> bool:
+    """Return whether the model alone may find that another statement replaces this one."""
     words = older.claim.words
     tells_one_thing = len(words) <= SIMPLE and _CLAUSE_MARK.search(older.text) is None
-    return tells_one_thing and HEALTH.isdisjoint(words) and not _are_near(older, newer)
+    return tells_one_thing and HEALTH.isdisjoint(words)
 
 
 def _are_near(one: Statement, other: Statement) -> bool:

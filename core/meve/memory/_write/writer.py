@@ -189,9 +189,7 @@ class RecordWriter:
             tagger=runtime.tagger,
             **chosen,
         )
-        admitted, _ = runtime.gate.admit(
-            all_text(text, record.metadata), record.source, record.policy_class,
-        )  # fmt: skip
+        admitted, _ = runtime.gate.admit(all_text(text, record.metadata), record.source, record.policy_class)
         record = replace(record, policy_class=admitted)
         fresh = runtime.stored(replace(record, derived_from=former.derived_from))
         with runtime.store.writing() as transaction:
