@@ -377,7 +377,7 @@ def test_sentences_are_left_out_if_they_would_exceed_the_deadline(retriever):
 def test_bundled_verifier_ends_early_and_names_the_rest():
     texts = [f"Water tomatoes {n} times a week, at the root, early in the morning. " * 4 for n in range(40)]
     context = Retriever.from_texts(texts).retrieve(
-        "How often should I water tomatoes?", deadline=0.05, candidates=40, redundancy=1.0, max_tokens=9_999
+        "How often should I water tomatoes?", deadline=0.05, candidates=40, redundancy=1.0, max_tokens=9_999, fill=False
     )
     late = [c for c in context.trace.candidates if c.reason == DEADLINE]
     assert len(context.trace.candidates) == len(texts)

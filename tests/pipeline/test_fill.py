@@ -62,6 +62,18 @@ def test_estimate_is_that_of_the_context_before_it_is_filled(retriever):
     assert retriever.engine.estimator.seen[0] == retriever.engine.estimator.seen[1]
 
 
+def test_sufficient_context_is_filled_below_a_bound(retriever):
+    lenient = {"sufficiency_threshold": 0.05}
+    uncertain = retriever.retrieve(QUESTION, fill_below=0.2, **lenient)
+    certain = retriever.retrieve(QUESTION, fill_below=0.1, **lenient)
+    assert uncertain.sufficient
+    assert certain.sufficient
+    assert {p.origin for p in uncertain.passages} > {p.origin for p in certain.passages}
+    assert FILL in {p.origin for p in uncertain.passages}
+    only_verified = retriever.retrieve(QUESTION, fill_below=0.2, when_insufficient="verified_only", **lenient)
+    assert all(p.verified for p in only_verified.passages)
+
+
 @pytest.mark.parametrize(
     "options",
     [{"fill": False}, {"mode": "no_fallback"}, {"packing": "sentences"}, {"limit": 2}, {"max_tokens": 8}],

@@ -98,8 +98,11 @@ def ask(
     fill: Annotated[
         bool | None,
         typer.Option(
-            "--fill/--no-fill", help="Phase 5: fill the budget of an insufficient context with unverified passages."
+            "--fill/--no-fill", help="Phase 5: fill the budget of an uncertain context with unverified passages."
         ),
+    ] = None,
+    fill_below: Annotated[
+        float | None, typer.Option(help="Phase 5: estimate of sufficiency below which a context is uncertain.")
     ] = None,
     separator: Annotated[str | None, typer.Option(help="Phase 5: text between passages; \\n is a new line.")] = None,
     citations: Annotated[

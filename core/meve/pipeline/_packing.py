@@ -145,11 +145,13 @@ class Packer:
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed
 
-    def settle(self, run: Run, composed: Composed) -> Composed:
-        """Return the context that isn't sufficient as `when_insufficient` asks: as it is, filled, or empty."""
-        if run.config.when_insufficient == "return" and self._fills(run):
+    def settle(self, run: Run, composed: Composed, sufficient: bool, estimate: float | None) -> Composed:
+        """Return the context filled if it is uncertain, empty if it isn't sufficient and that is asked, or as it is."""
+        config = run.config
+        uncertain = not sufficient or (estimate is not None and estimate < config.fill_below)
+        if uncertain and config.when_insufficient == "return" and self._fills(run):
             return self._fill(run)
-        if run.config.when_insufficient != "abstain":
+        if sufficient or config.when_insufficient != "abstain":
             return composed
         with run.phase("abstain", {}) as phase:
             phase.selection = Selection(
@@ -169,7 +171,7 @@ class Packer:
             )
 
     def _fills(self, run: Run) -> bool:
-        """Return whether an insufficient context is filled, an empty one too."""
+        """Return whether an uncertain context is filled, an empty one too."""
         config = run.config
         return config.fill and config.mode == "full" and config.packing == "passages"
 

@@ -56,6 +56,7 @@ class Settings(TypedDict, total=False):
     duplicates: Duplicates
     diversify: float
     fill: bool
+    fill_below: float
     max_tokens: int
     packing: Packing
     sentence_threshold: float | None
@@ -130,9 +131,12 @@ class RetrieverConfig:
     [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0
     orders by score."""
     fill: bool = True
-    """Phase 5: fill the rest of the budget of a context that isn't sufficient with the next candidates of phase 1, in
-    its order and marked as not verified, so that an uncertain verifier leaves out little that a plain search would
-    return. Only in mode `full` with whole passages."""
+    """Phase 5: fill the rest of the budget of an uncertain context with the next candidates of phase 1, in its order
+    and marked as not verified, so that an uncertain verifier leaves out little that a plain search would return. Only
+    in mode `full` with whole passages, and with `when_insufficient="return"`."""
+    fill_below: float = 0.8
+    """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One that isn't sufficient is
+    uncertain in any case; 0 leaves it at that."""
     max_tokens: int = 512
     """Phase 5: the most tokens of the context's text (T_max). From 32 on, passages that exceed it are shortened."""
     packing: Packing = "passages"
@@ -201,6 +205,7 @@ class RetrieverConfig:
             duplicates="similar",
             diversify=0.0,
             fill=False,
+            fill_below=0.0,
             max_tokens=512,
             packing="passages",
             when_insufficient="return",
@@ -335,6 +340,7 @@ _PROBABILITIES = (
     "threshold",
     "sentence_threshold",
     "fallback_floor",
+    "fill_below",
     "redundancy",
     "diversify",
     "sufficiency_threshold",

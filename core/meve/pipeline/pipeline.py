@@ -92,8 +92,7 @@ class Pipeline:
         packer.condense(run)
         composed = packer.budget(run)
         sufficient, account = self._sufficiency(run, _passages(run))
-        if not sufficient:
-            composed = packer.settle(run, composed)
+        composed = packer.settle(run, composed, sufficient, account.get("estimate"))
         context = self._context(run, composed, sufficient, account)
         if not sufficient and config.when_insufficient == "raise":
             verified = sum(p.verified for p in context.passages)
