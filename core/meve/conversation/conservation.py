@@ -1,8 +1,8 @@
 """Conservation metrics of a set of turns: magnitude, energy and information, and a simulation of their drift.
 
 Source: RAG++ (Diomande 2026), section 4.5. The weights α sum to 1 here. For vectors of length 1 the magnitude is then
-1, and the energy lies in [0, 1/2], not in [0, 1] as printed. The information lies in [0, log n]: it grows with each turn
-if all weigh the same, and may fall if one turn gains weight.
+1, and the energy lies in [0, 1/2], not in [0, 1] as printed. The information lies in [0, log n]: it grows with each
+turn if all weigh the same, and may fall if one turn gains weight.
 """
 
 from collections.abc import Sequence

@@ -201,6 +201,7 @@ class Conversation:
         question: str,
         anchor: str | None = None,
         *,
+        speaker: str | None = None,
         policy: SlicePolicy | None = None,
         ranking: Ranking | None = None,
         **overrides: Unpack[Overrides],
@@ -213,6 +214,7 @@ class Conversation:
         Args:
             question: the question.
             anchor: the id of the turn after which it is asked; the latest one by default.
+            speaker: who asks; by default the anchor's speaker if the anchor's text is the question, else nobody known.
             policy: replaces the conversation's own.
             ranking: replaces the conversation's own.
             overrides: any value of `RetrieverConfig`, by name.
@@ -231,6 +233,9 @@ class Conversation:
         snapshot = self._read()
         cut, rows = self._cut(snapshot.graph, anchor, policy)
         at = snapshot.graph.position(cut.anchor)
+        asked = snapshot.graph.turns[at]
+        is_question = asked.text.strip() == question.strip()
+        asker = (asked.speaker if is_question else "") if speaker is None else speaker
         turns = SliceTurns(
             rows=rows[snapshot.has_text[rows]], positions=snapshot.graph.positions, passages=snapshot.passages,
             vectors=snapshot.vectors, index=snapshot.index,
@@ -245,13 +250,13 @@ class Conversation:
         semantic, verifier = self._make_semantic()
         context = Pipeline(
             sources=sources,
-            scorer=TrajectoryScorer(view=view, semantic=semantic, outcomes=outcomes, ranking=ranking),
+            scorer=TrajectoryScorer(view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker),
             fallback=sources[0],
             tokens=TokenCounters(resolve_tokens(self._options.get("tokens"))).get(config.tokens),
             embedder=self._load_embedder(),
             repeats=RepeatedText(),
             split=split_sentences,
-            already_shown=lambda passage: passage.id == cut.anchor and passage.text == question.strip(),
+            already_shown=lambda passage: is_question and passage.id == cut.anchor,
             verifier_name=verifier,
             notes={"anchor": cut.anchor, "admitted": len(cut.turns)},
         ).run(Query(text=question), config)

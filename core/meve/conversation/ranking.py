@@ -12,14 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._formulas import normalize
+from meve.conversation._speakers import find_named, find_naming, find_own
 from meve.conversation._turn_passages import PlacedPassage
 from meve.conversation.attention import AttentionConfig, question_attention
 from meve.conversation.coordinates import Coordinates, Weights, trajectory_distances
 from meve.errors import ConfigurationError
+from meve.pipeline.config import check_option_names
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
 
-FEATURES = ("semantic", "words", "recency", "trajectory", "attention", "outcome")
+FEATURES = (
+    "semantic", "words", "recency", "trajectory", "attention", "outcome", "addressed", "addresses", "own",
+)  # fmt: skip
 """The names of what a turn's score sums up, each in [0, 1]."""
 
 COLD_START = 5
@@ -28,10 +32,13 @@ COLD_START = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """The weights of a turn's score, which is their weighted mean, in [0, 1].
+    """The weights of a turn's score, which is the weighted mean of its features, in [0, 1].
+
+    A negative weight counts 1 minus the feature. The default weights were chosen by hand; `meve bench trajectory` fits
+    some to data. With other weights the threshold may need another value.
 
     Raises:
-        ConfigurationError: a weight that is negative or not finite, or all weights 0.
+        ConfigurationError: a weight that is no finite number, or all weights 0.
 
     >>> Ranking.paper().trajectory
     0.3
@@ -43,12 +50,18 @@ class Ranking:
     """The keyword score, as a share of the best one's."""
     recency: float = 0.05
     """1 / (1 + ln(1 + the number of turns between))."""
-    trajectory: float = 0.1
+    trajectory: float = 0.05
     """e^-D of the trajectory distance D from the anchor."""
     attention: float = 0.05
     """The unified attention of the question to the turn, as a share of the greatest."""
     outcome: float = 0.05
     """The expected outcome of the turn, 0.5 if none is recorded."""
+    addressed: float = 0.05
+    """Whether the question names the turn's speaker. Roles such as `user` are no names."""
+    addresses: float = 0.0
+    """Whether the turn names the asker."""
+    own: float = 0.0
+    """Whether the asker is the turn's speaker."""
     dimensions: Weights = field(default_factory=Weights)
     """The weights of the coordinates in the distance."""
     ring: AttentionConfig = field(default_factory=AttentionConfig)
@@ -57,21 +70,31 @@ class Ranking:
     def __post_init__(self) -> None:
         for name in FEATURES:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise ConfigurationError(f"the weight {name} must be a number of at least 0, got {value!r:.40}")
+            if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+                raise ConfigurationError(f"the weight {name} must be a finite number, got {value!r:.40}")
         if not any(getattr(self, name) for name in FEATURES):
-            raise ConfigurationError(f"one of the weights {', '.join(FEATURES)} must be above 0")
+            raise ConfigurationError(f"one of the weights {', '.join(FEATURES)} must not be 0")
 
     @classmethod
     def paper(cls) -> Self:
         """Return the published weights: 0.7 for the meaning, 0.3 for the trajectory."""
-        return cls(semantic=0.7, words=0.0, recency=0.0, trajectory=0.3, attention=0.0, outcome=0.0)
+        return cls(**{**dict.fromkeys(FEATURES, 0.0), "semantic": 0.7, "trajectory": 0.3})
+
+    @classmethod
+    def fitted(cls, weights: Mapping[str, float]) -> Self:
+        """Return a ranking with these weights, by name, and 0 for all others.
+
+        Raises:
+            ConfigurationError: an unknown name, or a weight that is no finite number.
+        """
+        check_option_names(weights, FEATURES, "Ranking")
+        return cls(**{**dict.fromkeys(FEATURES, 0.0), **weights})
 
     def combine(self, features: Mapping[str, npt.NDArray[np.floating]]) -> FloatArray:
         """Return the weighted mean of the features, shape (n,)."""
-        weights = {name: getattr(self, name) for name in FEATURES}
-        total = sum(weight * features[name] for name, weight in weights.items() if weight)
-        return np.asarray(total / sum(weights.values()), dtype=np.float32)
+        weights = {name: getattr(self, name) for name in FEATURES if getattr(self, name)}
+        total = sum(w * features[name] if w > 0 else -w * (1 - features[name]) for name, w in weights.items())
+        return np.asarray(total / sum(map(abs, weights.values())), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,6 +143,8 @@ class TrajectoryScorer:
     outcomes: Mapping[int, float]
     """The expected outcome of turns by position; 0.5 for others."""
     ranking: Ranking
+    speaker: str = ""
+    """Who asks; empty if unknown."""
     name: str = "trajectory_score"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
@@ -138,6 +163,7 @@ class TrajectoryScorer:
         distances = view.distances(ranking.dimensions)
         steps = np.abs(view.steps()[at])
         question = np.zeros(view.vectors.shape[1], np.float32) if query.vector is None else query.vector
+        texts, speakers = [c.passage.text for c in candidates], [c.passage.title for c in candidates]
         features = {
             "semantic": np.clip(self.semantic.score(query, candidates), 0.0, 1.0),
             "words": np.array([c.keyword_share or 0.0 for c in candidates], dtype=np.float32),
@@ -145,6 +171,9 @@ class TrajectoryScorer:
             "trajectory": np.exp(-distances[at]),
             "attention": view.attention(question, distances, ranking.ring)[at],
             "outcome": np.array([self.outcomes.get(int(view.rows[n]), 0.5) for n in at], dtype=np.float32),
+            "addressed": find_named(query.text, speakers),
+            "addresses": find_naming(texts, self.speaker),
+            "own": find_own(speakers, self.speaker),
         }
         if len(view.coordinates.values) < COLD_START:
             features["recency"] = features["trajectory"]
