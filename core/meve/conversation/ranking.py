@@ -6,7 +6,7 @@ which the paper leaves open.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -78,7 +78,7 @@ class Ranking:
     @classmethod
     def paper(cls) -> Self:
         """Return the published weights: 0.7 for the meaning, 0.3 for the trajectory."""
-        return cls(**{**dict.fromkeys(FEATURES, 0.0), "semantic": 0.7, "trajectory": 0.3})
+        return cls.fitted({"semantic": 0.7, "trajectory": 0.3})
 
     @classmethod
     def fitted(cls, weights: Mapping[str, float]) -> Self:
@@ -88,7 +88,8 @@ class Ranking:
             ConfigurationError: an unknown name, or a weight that is no finite number.
         """
         check_option_names(weights, FEATURES, "Ranking")
-        return cls(**{**dict.fromkeys(FEATURES, 0.0), **weights})
+        every: dict[str, Any] = {**dict.fromkeys(FEATURES, 0.0), **weights}
+        return cls(**every)
 
     def combine(self, features: Mapping[str, npt.NDArray[np.floating]]) -> FloatArray:
         """Return the weighted mean of the features, shape (n,)."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from meve._extras import require
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.logistic import fit_logistic
@@ -41,6 +42,24 @@ _DIMENSIONS = ("3 dimensions", "5 dimensions", "7 dimensions")
 _BASE = ("semantic", "words", "recency")
 _NEGATIVES = 20
 """Wrong candidates per case that the weights are fitted on."""
+DESCRIPTIONS = {
+    f"{name}: {part}": text
+    for name in SETS
+    for part, text in (
+        (
+            "parent",
+            "The turn that a reply answers, among up to 100 turns before it. A star marks a paired difference to the "
+            "best single feature. Weights of several features were learnt on the other half of the conversations.",
+        ),
+        ("continuation", "The replies to a turn, among up to 100 turns after it whose own replies aren't known."),
+        (
+            "leakage",
+            "The share of the ten best that lie on another branch than the turn that the reply answers: with slices "
+            "that hold ancestors only, and with the default slices, which admit the nearest siblings.",
+        ),
+    )
+}
+"""What each table shows, by its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +96,7 @@ def run_trajectory(options: TrajectoryOptions, progress: StageProgress = lambda 
     """
     if options.cases < 10:
         raise EvaluationError(f"cases must be at least 10, got {options.cases}")
+    require("fitting weights", {"sklearn": "models"})
     embedder = CachedEmbedder(resolve_embedder(options.embedder, default=FAST), cache_size=20_000)
     tallies = []
     tasks: tuple[Task, ...] = ("parent", "continuation")

@@ -64,10 +64,11 @@ def _read_molweni(folder: Path) -> list[ReplyTree]:
     trees = []
     for row in read_rows(folder / "dialogues.jsonl"):
         turns = []
-        for n, each in enumerate(_objects(row, "utterances")):
-            parent = each.get("parent")
+        for n, each in enumerate(row.rows("utterances")):
+            parent = each.values.get("parent")
             up = (str(parent),) if isinstance(parent, int) and parent < n else ()
-            turns.append(PlacedTurn(id=str(n), text=str(each["text"]), speaker=str(each["speaker"]), parents=up))
+            text, speaker = each.text("text", blank=True), each.text("speaker")
+            turns.append(PlacedTurn(id=str(n), text=text, speaker=speaker, parents=up))
         trees.append(_make_tree(row.text("id"), turns))
     return trees
 
@@ -76,15 +77,14 @@ def _read_oasst(folder: Path) -> list[ReplyTree]:
     """Read the trees level by level: every message of a level was written before those of the next."""
     trees = []
     for row in read_rows(folder / "trees.jsonl"):
-        messages = sorted(_objects(row, "messages"), key=lambda each: int(each["depth"]))  # type: ignore[call-overload]
-        known = {each["message_id"] for each in messages}
-        turns = [
-            PlacedTurn(
-                id=str(each["message_id"]), text=str(each["text"]), speaker=str(each["role"]),
-                parents=(str(each["parent_id"]),) if each["parent_id"] in known else (),
-            )
-            for each in messages
-        ]  # fmt: skip
+        messages = sorted(row.rows("messages"), key=lambda each: each.number("depth", 0))
+        known = {each.text("message_id") for each in messages}
+        turns = []
+        for each in messages:
+            parent = each.values.get("parent_id")
+            up = (parent,) if isinstance(parent, str) and parent in known else ()
+            text, speaker = each.text("text", blank=True), each.text("role")
+            turns.append(PlacedTurn(id=each.text("message_id"), text=text, speaker=speaker, parents=up))
         trees.append(_make_tree(row.text("tree_id"), turns))
     return trees
 
@@ -95,13 +95,6 @@ SETS: Mapping[str, Callable[[Path], list[ReplyTree]]] = {
     "oasst": _read_oasst,
 }
 """The reader of each set."""
-
-
-def _objects(row: Row, name: str) -> list[Mapping[str, object]]:
-    values = row.values.get(name)
-    if not isinstance(values, list) or not all(isinstance(each, dict) for each in values):
-        raise row.field_error(name, "must be a list of objects")
-    return values
 
 
 def _make_tree(name: str, turns: list[PlacedTurn]) -> ReplyTree:
