@@ -3,7 +3,6 @@
 import gzip
 import json
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,11 +147,8 @@ def test_absent_unknown_and_small_sets_are_clear_errors(tmp_path, data):
 
 @pytest.mark.shared
 @pytest.mark.slow
-def test_replies_of_the_chat_room_are_found_better_than_by_recency():
-    data = Path(__file__).parents[3] / "shared" / "data"
-    if not (data / "irc").is_dir():
-        pytest.skip("the chat room isn't here")
-    results = run_trajectory(TrajectoryOptions(data=data, sets=("irc",), cases=150))
+def test_replies_of_the_chat_room_are_found_better_than_by_recency(shared):
+    results = run_trajectory(TrajectoryOptions(data=shared / "data", sets=("irc",), cases=150))
     assert results.value("irc: parent", "+ speakers", "MRR@10").low > 0.60
     assert results.value("irc: parent", "recency", "MRR@10").high < 0.60
     assert results.value("irc: leakage", "+ speakers, slices", "share unseen").value == 0

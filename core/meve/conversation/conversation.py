@@ -36,10 +36,12 @@ from meve.pipeline.config import Overrides, RetrieverConfig, check_option_names,
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.pipeline import Pipeline, check_query
-from meve.ports import Embedder, Scorer, Source
+from meve.ports import Embedder, Scorer, Source, Verifier
 from meve.types import FloatArray, Query
 
-DEFAULT_CONFIG = RetrieverConfig(candidates=64, threshold=0.3, redundancy=0.95, fill=False, separator="\n")
+DEFAULT_CONFIG = RetrieverConfig(
+    candidates=64, threshold=0.25, min_verified=5, redundancy=0.95, fill=False, separator="\n"
+)
 """The settings of the five phases for conversations. Scores are those of the ranking."""
 
 
@@ -97,6 +99,8 @@ class Conversation:
         self._index = Bm25Index()
         self._snapshot: _Snapshot | None = None
         self._embedder: CachedEmbedder | None = None
+        self._counters: TokenCounters | None = None
+        self._verifier: Verifier | None = None
         self._adding, self._reading = threading.Lock(), threading.Lock()
 
     @classmethod
@@ -252,7 +256,7 @@ class Conversation:
             sources=sources,
             scorer=TrajectoryScorer(view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker),
             fallback=sources[0],
-            tokens=TokenCounters(resolve_tokens(self._options.get("tokens"))).get(config.tokens),
+            tokens=self._load_counters().get(config.tokens),
             embedder=self._load_embedder(),
             repeats=RepeatedText(),
             split=split_sentences,
@@ -325,14 +329,20 @@ class Conversation:
             self._embedder = CachedEmbedder(resolve_embedder(self._options.get("embedder"), default=FAST))
         return self._embedder
 
+    def _load_counters(self) -> TokenCounters:
+        if self._counters is None:
+            self._counters = TokenCounters(resolve_tokens(self._options.get("tokens")))
+        return self._counters
+
     def _make_semantic(self) -> tuple[Scorer, str]:
         """Return the scorer of the meaning, and the verifier's name."""
         given = self._options.get("verifier")
         if given is None:
             return SimilarityScorer(), "cosine"
         embedder = self._load_embedder().inner
-        verifier = resolve_verifier(given, embedder)
-        return VerifierScorer(verifier, embedder), verifier.name
+        if self._verifier is None:
+            self._verifier = resolve_verifier(given, embedder)
+        return VerifierScorer(self._verifier, embedder), self._verifier.name
 
     def _read(self) -> _Snapshot:
         with self._reading:

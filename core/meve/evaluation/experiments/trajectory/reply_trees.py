@@ -52,7 +52,10 @@ def _read_irc(folder: Path) -> list[ReplyTree]:
         ]
         turns = [
             PlacedTurn(
-                id=str(number), text=row.text("text", blank=True), speaker=row.text("speaker"), parents=tuple(up)
+                id=str(number),
+                text=row.text("text", blank=True),
+                speaker=row.text("speaker", blank=True),
+                parents=tuple(up),
             )
             for row, number, up in zip(rows, numbers, links, strict=True)
         ]
@@ -67,7 +70,7 @@ def _read_molweni(folder: Path) -> list[ReplyTree]:
         for n, each in enumerate(row.rows("utterances")):
             parent = each.values.get("parent")
             up = (str(parent),) if isinstance(parent, int) and parent < n else ()
-            text, speaker = each.text("text", blank=True), each.text("speaker")
+            text, speaker = each.text("text", blank=True), each.text("speaker", blank=True)
             turns.append(PlacedTurn(id=str(n), text=text, speaker=speaker, parents=up))
         trees.append(_make_tree(row.text("id"), turns))
     return trees
