@@ -173,19 +173,21 @@ def test_threads_share_a_conversation_that_grows():
     def ask():
         try:
             for _ in range(10):
-                conversation.retrieve("login", "9")
+                context = conversation.retrieve("turn login", **EVERYTHING | {"candidates": 500})
+                assert context.trace.anchor in conversation.graph.positions
+                conversation.record_outcome(conversation.latest, 1.0)
         except Exception as error:
             errors.append(error)
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for n in range(30):
+    for n in range(60):
         conversation.extend([f"turn {n}"])
     for thread in threads:
         thread.join()
     assert errors == []
-    assert len(conversation) == 39
+    assert len(conversation) == 69
 
 
 def test_bad_question_anchor_and_option_are_clear_errors():

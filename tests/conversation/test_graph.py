@@ -196,6 +196,8 @@ def test_missing_export_is_a_clear_error(tmp_path):
         ([{"text": "a", "time": []}], ValidationError, "time of turn 0"),
         ([{"text": "a", "time": 1e300}], ValidationError, "seconds since 1970"),
         ([{"text": "a", "phase": 1}], ValidationError, "phase of turn 0"),
+        ([PlacedTurn(id="a", text=1)], ValidationError, "text of turn 0"),
+        ([PlacedTurn(id="a", text="a", parents=(1.5,))], ValidationError, "parents of turn 0"),
         ([{"content": 1}], ValidationError, "content of turn 0"),
     ],
 )

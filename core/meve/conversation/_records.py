@@ -75,7 +75,8 @@ def _block_text(block: object) -> str:
 
 def _place_message(message: Any, n: int, before: str | None) -> PlacedTurn:  # noqa: ANN401 - any framework's message
     if isinstance(message, PlacedTurn):
-        return message
+        parse_turn(message, n)
+        return replace(message, parents=_read_parents({"parents": message.parents}, n, before))
     if isinstance(message, Mapping):
         record: Mapping[str, Any] = message
     elif hasattr(message, "additional_kwargs"):

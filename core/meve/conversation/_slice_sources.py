@@ -1,6 +1,7 @@
 """Sources of turns for the retrieval phase that search one slice and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ class SliceTurns:
     """The embeddings of all turns, of length 1 or 0; shape (n, d)."""
     index: Bm25Index
     """The words of all turns, by position."""
+    lock: AbstractContextManager[object]
+    """Held while the words are searched, since other threads add turns."""
 
     def make_candidates(
         self, rows: npt.NDArray[np.int64], scores: npt.NDArray[np.floating], name: str
@@ -85,11 +88,14 @@ class TurnsWithWords:
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k candidates, best first."""
-        return self.turns.make_candidates(*self.turns.index.search(query.text, k, self.turns.rows), self.name)
+        with self.turns.lock:
+            rows, scores = self.turns.index.search(query.text, k, self.turns.rows)
+        return self.turns.make_candidates(rows, scores, self.name)
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
         """Return the keyword scores of turns of the slice by id, 0 for those that share no word with the query."""
         wanted = {self.turns.positions[i]: i for i in ids if i in self.turns.positions}
-        found, scores = self.turns.index.search(query.text, len(wanted), np.array(sorted(wanted), dtype=np.int64))
+        with self.turns.lock:
+            found, scores = self.turns.index.search(query.text, len(wanted), np.array(sorted(wanted), dtype=np.int64))
         by_row = dict.fromkeys(wanted, 0.0) | dict(zip(found.tolist(), scores.tolist(), strict=True))
         return {wanted[row]: score for row, score in by_row.items()}

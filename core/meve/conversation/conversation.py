@@ -67,11 +67,11 @@ class ConversationOptions(TypedDict, total=False):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Snapshot:
     graph: TurnGraph
+    latest: str | None
     vectors: FloatArray
     coordinates: Coordinates
     passages: list[PlacedPassage | None]
     has_text: np.ndarray[Any, np.dtype[np.bool_]]
-    index: Bm25Index
 
 
 class Conversation:
@@ -90,8 +90,8 @@ class Conversation:
         self.policy = _check("policy", options.get("policy") or SlicePolicy(), SlicePolicy)
         self.ranking = _check("ranking", options.get("ranking") or Ranking(), Ranking)
         self.authority = options.get("authority") or LocalAuthority()
-        self._graph = TurnGraph.from_turns([])
-        self._latest: str | None = None
+        self._state: tuple[TurnGraph, str | None] = TurnGraph.from_turns([]), None
+        """The turns and the latest one, replaced together."""
         self._outcomes: dict[str, OutcomeStatistics] = {}
         self._vectors = GrowableArray(np.zeros((0, 0), dtype=np.float32))
         self._components = GrowableArray(np.zeros(0, dtype=np.int64))
@@ -101,7 +101,7 @@ class Conversation:
         self._embedder: CachedEmbedder | None = None
         self._counters: TokenCounters | None = None
         self._verifier: Verifier | None = None
-        self._adding, self._reading = threading.Lock(), threading.Lock()
+        self._adding, self._reading, self._indexing = threading.Lock(), threading.Lock(), threading.Lock()
 
     @classmethod
     def from_messages(cls, messages: Iterable[Any], **options: Unpack[ConversationOptions]) -> Self:
@@ -148,22 +148,22 @@ class Conversation:
         exported = read_export(Path(path), conversation)
         made = cls(**options)
         made.extend(exported.turns)
-        if exported.latest in made._graph.positions:
-            made._latest = exported.latest
+        if exported.latest in made.graph.positions:
+            made._state = made.graph, exported.latest
         return made
 
     def __len__(self) -> int:
-        return len(self._graph)
+        return len(self.graph)
 
     @property
     def graph(self) -> TurnGraph:
         """The turns and their replies."""
-        return self._graph
+        return self._state[0]
 
     @property
     def latest(self) -> str | None:
         """The id of the turn that was added last, or that an export names as current; None if there is none."""
-        return self._latest
+        return self._state[1]
 
     @property
     def coordinates(self) -> Coordinates:
@@ -181,10 +181,10 @@ class Conversation:
             ValidationError: as `from_messages`; nothing is added.
         """
         with self._adding:
-            new = place_messages(messages, self._latest, len(self._graph))
+            graph, latest = self._state
+            new = place_messages(messages, latest, len(graph))
             if new:
-                self._graph = TurnGraph.from_turns([*self._graph.turns, *new])
-                self._latest = new[-1].id
+                self._state = TurnGraph.from_turns([*graph.turns, *new]), new[-1].id
 
     def cut_slice(self, anchor: str | None = None, policy: SlicePolicy | None = None) -> Slice:
         """Return the turns that a question at a turn may reach.
@@ -198,7 +198,8 @@ class Conversation:
             EmptyCorpusError: the conversation has no turns.
             AdmissibilityError: the authority gave no valid slice.
         """
-        return self._cut(self._graph, anchor, policy)[0]
+        graph, latest = self._state
+        return self._cut(graph, latest if anchor is None else anchor, policy)[0]
 
     def retrieve(
         self,
@@ -235,14 +236,15 @@ class Conversation:
         config = self.config.override(**overrides)
         ranking = _check("ranking", ranking or self.ranking, Ranking)
         snapshot = self._read()
-        cut, rows = self._cut(snapshot.graph, anchor, policy)
-        at = snapshot.graph.position(cut.anchor)
+        cut, rows = self._cut(snapshot.graph, snapshot.latest if anchor is None else anchor, policy)
+        known = snapshot.graph.positions
+        at = known[cut.anchor]
         asked = snapshot.graph.turns[at]
         is_question = asked.text.strip() == question.strip()
         asker = (asked.speaker if is_question else "") if speaker is None else speaker
         turns = SliceTurns(
-            rows=rows[snapshot.has_text[rows]], positions=snapshot.graph.positions, passages=snapshot.passages,
-            vectors=snapshot.vectors, index=snapshot.index,
+            rows=rows[snapshot.has_text[rows]], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
+            index=self._index, lock=self._indexing,
         )  # fmt: skip
         sources: list[Source] = [
             NearestTurns(turns=turns),
@@ -250,7 +252,7 @@ class Conversation:
             LatestTurns(turns=turns, anchor=at),
         ]
         view = SliceView(rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates)
-        outcomes = {snapshot.graph.positions[turn]: each.expected for turn, each in self._outcomes.copy().items()}
+        outcomes = {known[turn]: each.expected for turn, each in self._outcomes.copy().items() if turn in known}
         semantic, verifier = self._make_semantic()
         context = Pipeline(
             sources=sources,
@@ -277,7 +279,7 @@ class Conversation:
             UnknownIdError: no turn has this id.
             ValidationError: the outcome is no number in [0, 1].
         """
-        self._graph.position(turn_id)
+        self.graph.position(turn_id)
         with self._adding:
             self._outcomes[turn_id] = self._outcomes.get(turn_id, OutcomeStatistics()).add(outcome)
             return self._outcomes[turn_id]
@@ -293,7 +295,7 @@ class Conversation:
             UnknownIdError: an unknown turn; nothing is added.
         """
         for turn_id in outcomes:
-            self._graph.position(turn_id)
+            self.graph.position(turn_id)
         with self._adding:
             merged = {i: self._outcomes.get(i, OutcomeStatistics()).merge(each) for i, each in outcomes.items()}
             self._outcomes |= merged
@@ -316,13 +318,12 @@ class Conversation:
     def _cut(
         self, graph: TurnGraph, anchor: str | None, policy: SlicePolicy | None
     ) -> tuple[Slice, np.ndarray[Any, np.dtype[np.int64]]]:
-        if not len(graph) or self._latest is None:
+        if not len(graph) or anchor is None:
             raise EmptyCorpusError("the conversation has no turns: add messages first")
         policy = _check("policy", policy or self.policy, SlicePolicy)
-        name = self._latest if anchor is None else anchor
-        graph.position(name)
-        cut = self.authority.cut(graph, name, policy)
-        return cut, check_slice(cut, graph, name, policy)
+        graph.position(anchor)
+        cut = self.authority.cut(graph, anchor, policy)
+        return cut, check_slice(cut, graph, anchor, policy)
 
     def _load_embedder(self) -> CachedEmbedder:
         if self._embedder is None:
@@ -346,8 +347,8 @@ class Conversation:
 
     def _read(self) -> _Snapshot:
         with self._reading:
-            graph = self._graph
-            if self._snapshot is not None and self._snapshot.graph is graph:
+            graph, latest = self._state
+            if self._snapshot is not None and self._snapshot.graph is graph and self._snapshot.latest == latest:
                 return self._snapshot
             new = graph.turns[len(self._passages) :]  # the turns before keep their positions
             if new:
@@ -355,11 +356,11 @@ class Conversation:
             vectors = self._vectors.values
             self._snapshot = _Snapshot(
                 graph=graph,
+                latest=latest,
                 vectors=vectors,
                 coordinates=compute_coordinates(graph, vectors, self._components.values),
                 passages=self._passages[:],
                 has_text=np.array([passage is not None for passage in self._passages], dtype=np.bool_),
-                index=self._index,
             )
             return self._snapshot
 
@@ -373,13 +374,15 @@ class Conversation:
                 embedded = embedder.embed_passages([text for _, text in known])
             shape = (len(known), embedder.dimension)
             vectors[[n for n, _ in known]] = normalize(validate_vectors(embedded, shape, f"embedder {embedder.name!r}"))
-        self._index.add(np.array([first + n for n, _ in known], dtype=np.int64), [turns[n].text for n, _ in known])
         components = count_components([turn.text for turn in turns])
         if first:
             self._vectors.put(first, vectors)
             self._components.put(first, components)
         else:
             self._vectors, self._components = GrowableArray(vectors), GrowableArray(components)
+        with self._indexing:
+            rows, texts = [first + n for n, _ in known], [turns[n].text for n, _ in known]
+            self._index.add(np.array(rows, dtype=np.int64), texts)
         self._passages += passages
 
 
