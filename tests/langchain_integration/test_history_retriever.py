@@ -125,6 +125,28 @@ def test_retriever_in_a_node_sees_the_state_of_its_step(saver):
     assert seen[-1] == {"first question", "answer", "third question"}
 
 
+def test_node_configuration_names_the_checkpoint_of_its_step(saver):
+    graph = make_graph(saver)
+    fork(graph)
+    states = list(graph.get_state_history(THREAD))
+    first = next(s for s in states if len(s.values["messages"]) == 1)
+    node = {"thread_id": "1", "checkpoint_ns": "answer:1", "checkpoint_id": None}
+    node["checkpoint_map"] = {"": first.config["configurable"]["checkpoint_id"]}
+    assert texts(make_retriever(saver).invoke("question", {"configurable": node})) == {"first question"}
+
+
+def test_fork_that_removes_everything_follows_the_turn_where_it_left(saver):
+    graph = make_graph(saver)
+    say(graph, "first question")
+    past = graph.get_state(THREAD)
+    say(graph, "second question")
+    removals = [RemoveMessage(message.id) for message in past.values["messages"]]
+    say(graph, "third question", graph.update_state(past.config, {"messages": removals}, as_node="answer"))
+    found = texts(make_retriever(saver, removed=True).invoke("question", THREAD))
+    assert {"first question", "third question"} <= found
+    assert "second question" not in found
+
+
 def test_other_thread_is_never_seen(saver):
     graph = make_graph(saver)
     say(graph, "first question")
