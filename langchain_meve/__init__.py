@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from langchain_meve.embeddings import MeVeEmbeddings
     from langchain_meve.graph_store._tenancy import NamespaceError
     from langchain_meve.graph_store.store import MeVeStore
+    from langchain_meve.history_retriever import MeVeHistoryRetriever
     from langchain_meve.memory_middleware import MeVeMemoryMiddleware
     from langchain_meve.memory_tools import create_memory_tools
     from langchain_meve.model_adapters import LangChainEmbedder, LangChainReranker, LangChainVerifier
@@ -24,6 +25,7 @@ _MODULES = {
     "LangChainVerifier": "model_adapters",
     "MeVeCompressor": "compressor",
     "MeVeEmbeddings": "embeddings",
+    "MeVeHistoryRetriever": "history_retriever",
     "MeVeMemoryMiddleware": "memory_middleware",
     "MeVeRetriever": "retriever",
     "MeVeSmallContext": "dialogue_runnable",
@@ -47,6 +49,7 @@ __all__ = [
     "LangChainVerifier",
     "MeVeCompressor",
     "MeVeEmbeddings",
+    "MeVeHistoryRetriever",
     "MeVeMemoryMiddleware",
     "MeVeRetriever",
     "MeVeSmallContext",

@@ -10,6 +10,7 @@ from meve.integrations._lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from llama_index_meve.chat_memory import MeVeMemory
     from llama_index_meve.chat_store import MeVeChatStore
+    from llama_index_meve.conversation_retriever import MeVeConversationBlock, MeVeConversationRetriever
     from llama_index_meve.dialogue_block import MeVeDialogueBlock, dialogue_from_messages
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.memory_block import MeVeMemoryBlock
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 _MODULES = {
     "LlamaIndexReranker": "reranker",
     "MeVeChatStore": "chat_store",
+    "MeVeConversationBlock": "conversation_retriever",
+    "MeVeConversationRetriever": "conversation_retriever",
     "MeVeDialogueBlock": "dialogue_block",
     "MeVeEmbedding": "embedding",
     "MeVeMemory": "chat_memory",
@@ -38,6 +41,8 @@ _MODULES = {
 __all__ = [
     "LlamaIndexReranker",
     "MeVeChatStore",
+    "MeVeConversationBlock",
+    "MeVeConversationRetriever",
     "MeVeDialogueBlock",
     "MeVeEmbedding",
     "MeVeMemory",

@@ -15,6 +15,7 @@
     │   └── CalibrationError          invalid labelled pairs or an invalid calibration
     ├── RetrievalError                a retrieval that failed
     │   ├── EmptyCorpusError          nothing to retrieve from
+    │   ├── AdmissibilityError        no valid slice of a conversation, so nothing was searched
     │   └── InsufficientContextError  a context that isn't sufficient, if `when_insufficient` is `raise`
     ├── StorageError                  an index on disk that can't be read or written
     │   ├── IndexNotFoundError        no index at that path
@@ -26,6 +27,7 @@
     │   └── StoreVersionError         a memory file of a newer version
     ├── PolicyError                   an invalid policy, or an operation that a policy forbids
     │   └── HoldError                 a record on hold, which must not be changed or erased
+    ├── ConservationError             a change of a memory altered its conservation metrics too much
     ├── AuditError                    an altered, truncated or reordered audit log
     ├── IngestError                   files that can't be read into passages
     ├── TrainingError                 a model that can't be trained with this data or in this folder
@@ -102,6 +104,10 @@ class EmptyCorpusError(RetrievalError):
     """There is nothing to retrieve from."""
 
 
+class AdmissibilityError(RetrievalError):
+    """There is no valid slice of a conversation for this question, so nothing was searched."""
+
+
 class InsufficientContextError(RetrievalError):
     """A context isn't sufficient, and `when_insufficient` is `raise`; the attribute `context` holds it, unfilled."""
 
@@ -152,6 +158,10 @@ class PolicyError(MeveError, ValueError):
 
 class HoldError(PolicyError):
     """A record on hold, which must not be changed or erased."""
+
+
+class ConservationError(MeveError):
+    """A change of a memory altered its conservation metrics by more than the threshold."""
 
 
 class AuditError(MeveError):

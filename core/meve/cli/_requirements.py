@@ -18,6 +18,7 @@ BENCH: Mapping[str, tuple[str, ...]] = {
     "memory-speed": (),
     "small-context": ("matplotlib",),
     "dialogue-speed": (),
+    "trajectory": (),
 }
 """The modules of the extra `bench` that each experiment needs."""
 

@@ -296,6 +296,23 @@ def small_context(
     _measure_memory(run_small_context, options, to)
 
 
+def trajectory(
+    data: Data = None,
+    to: To = None,
+    sets: Annotated[str, typer.Option(help="Comma-separated sets of replies.", metavar="A,B")] = "irc,molweni,oasst",
+    cases: Annotated[int, typer.Option(min=10, help="Cases per half of a set, drawn at random.")] = 400,
+    seed: Seed = 42,
+    embedder: EmbedderName = None,
+) -> None:
+    """Measure which features of a conversation find the turn that a reply answers, and a turn's replies."""
+    require_for_bench("trajectory", embedder=embedder)
+    from meve.evaluation.experiments.trajectory.experiment import TrajectoryOptions, run_trajectory
+
+    names = _names(sets)
+    options = TrajectoryOptions(data=_data_folder(data, names), sets=names, cases=cases, seed=seed, embedder=embedder)
+    _measure_memory(run_trajectory, options, to)
+
+
 def _add_working_directory(functions: object) -> None:
     """Let `module:function` name a module in the working directory."""
     if functions:
@@ -351,5 +368,15 @@ def _measure_retrieval(
         print_changes(old, results)
 
 
-for _experiment in (quality, paper, speed, memory, memory_recall, memory_speed, small_context, dialogue_speed):
+for _experiment in (
+    quality,
+    paper,
+    speed,
+    memory,
+    memory_recall,
+    memory_speed,
+    small_context,
+    dialogue_speed,
+    trajectory,
+):
     bench_app.command()(handle_errors(_experiment))

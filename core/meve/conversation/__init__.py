@@ -1,5 +1,11 @@
-"""Turns of a conversation and the windows of important turns, for memories and dialogues alike."""
+"""Turns of a conversation: their graph, what a question may reach from one of them, and windows of important turns."""
 
+from meve.conversation.conversation import Conversation, ConversationOptions
+from meve.conversation.graph import PlacedTurn, TurnGraph
+from meve.conversation.ranking import Ranking
+from meve.conversation.slices import SlicePolicy
 from meve.conversation.turn import Turn
 
-__all__ = ["Turn"]
+__all__ = [
+    "Conversation", "ConversationOptions", "PlacedTurn", "Ranking", "SlicePolicy", "Turn", "TurnGraph",
+]  # fmt: skip

@@ -21,6 +21,7 @@ from meve.evaluation.experiments.memory import (
 )
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.small_context import dialogue_speed
+from meve.evaluation.experiments.trajectory import experiment as trajectory
 from meve.evaluation.report import write_report
 from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
 from meve.evaluation.report.plots import prepare_matplotlib, save_figure
@@ -49,6 +50,7 @@ DESCRIPTIONS = {
     "star marks a paired difference to the memory. The default weights were chosen on these questions.",
     memory_speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of "
     "10,000 memories.",
+    **trajectory.DESCRIPTIONS,
     dialogue_speed.NAME: "The first question reads all turns of the dialogue.",
 }
 

@@ -1,0 +1,237 @@
+"""Admissible slices: the turns that a question at one turn may reach, and the branches that stay closed to it.
+
+Source: RAG++ (Diomande 2026), section 4.3. As published every turn of a connected conversation is admissible; here the
+policy bounds the slice.
+"""
+
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, Self, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from meve.conversation.graph import TurnGraph
+from meve.errors import AdmissibilityError, ConfigurationError
+
+Edge: TypeAlias = Literal["parent", "child", "sibling"]
+"""A step of the walk: from the anchor's line to a turn before it, from a turn to a reply, or to the next or the
+previous reply to the same turn."""
+
+ClosedReason: TypeAlias = Literal["edge", "priority", "max_turns"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlicePolicy:
+    """The rules by which a slice is cut.
+
+    The walk begins at the anchor with priority 1. A step multiplies the priority by the weight of its edge and by the
+    weight of the next turn's phase; the turn belongs to the slice if the product reaches `min_priority`. The defaults
+    admit all ancestors, replies up to six levels below the anchor, and of the ancestors' and the anchor's siblings the
+    nearest on either side, but not what follows those.
+
+    Raises:
+        ConfigurationError: a value of the wrong type or out of range.
+
+    >>> SlicePolicy(sibling=1.5)
+    Traceback (most recent call last):
+    meve.errors.ConfigurationError: sibling must be a number between 0 and 1, got 1.5
+    """
+
+    parent: float = 1.0
+    """The weight of a step to a parent, in [0, 1]; 0 forbids it, as for the other weights."""
+    child: float = 0.9
+    """The weight of a step to a reply of the anchor, or of what follows from it."""
+    sibling: float = 0.5
+    """The weight of a step to the next or the previous reply to the same turn."""
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """The weight of each phase, in [0, 1]; other phases weigh 1."""
+    min_priority: float = 0.5
+    """The least priority of a turn in the slice, above 0 and at most 1."""
+    max_turns: int | None = None
+    """The most turns of a slice, at least 1; None for no limit."""
+
+    def __post_init__(self) -> None:
+        weights = {name: getattr(self, name) for name in get_args(Edge)}
+        weights |= {f"the weight of phase {name!r:.40}": weight for name, weight in self.phases.items()}
+        for name, value in (*weights.items(), ("min_priority", self.min_priority)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise ConfigurationError(f"{name} must be a number between 0 and 1, got {value!r:.40}")
+        if not self.min_priority:
+            raise ConfigurationError("min_priority must be above 0, got 0: it would admit every turn")
+        most = self.max_turns
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise ConfigurationError(f"max_turns must be a whole number of at least 1 or None, got {most!r:.40}")
+
+    @classmethod
+    def line(cls) -> Self:
+        """Return a policy that admits the anchor and its ancestors only: no sibling, nothing later.
+
+        >>> SlicePolicy.line().sibling
+        0.0
+        """
+        return cls(child=0.0, sibling=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedBranch:
+    """A branch beside the slice that the policy closed."""
+
+    turn: str
+    """The id of the first closed turn."""
+    beside: str
+    """The id of the turn in the slice from which it was seen."""
+    edge: Edge
+    reason: ClosedReason
+    """`edge`: the policy forbids this step; `priority`: the turn's priority is too low; `max_turns`: the slice is
+    full."""
+    priority: float
+    """The turn's priority, in [0, 1]."""
+    turns: int
+    """The number of its turns: this one and all replies below it, or all turns above it if it is a parent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The turns that a question at one turn may reach."""
+
+    anchor: str
+    policy: SlicePolicy
+    turns: tuple[str, ...]
+    """The ids of the turns in the order of the conversation."""
+    priorities: Mapping[str, float]
+    """The priority of each turn, in [0, 1]."""
+    closed: tuple[ClosedBranch, ...]
+    """The branches beside the slice."""
+    token: str = ""
+    """The signature of an authority that signs; empty for a slice that was cut in this process."""
+
+
+class SliceAuthority(Protocol):
+    """Decides which turns are admissible. One in another process signs its slices, and its client here checks them."""
+
+    def cut(self, graph: TurnGraph, anchor: str, policy: SlicePolicy) -> Slice:
+        """Return the slice for an anchor.
+
+        Raises:
+            UnknownIdError: no turn has the anchor's id.
+            AdmissibilityError: no slice can be given, or its signature is wrong.
+        """
+
+
+class LocalAuthority:
+    """Cuts slices in this process, without a signature."""
+
+    def cut(self, graph: TurnGraph, anchor: str, policy: SlicePolicy) -> Slice:
+        """Return the slice for an anchor, as `cut_slice`."""
+        return cut_slice(graph, anchor, policy)
+
+
+def cut_slice(graph: TurnGraph, anchor: str, policy: SlicePolicy) -> Slice:
+    """Walk from the anchor to the turns of the highest priority first, and return the slice.
+
+    A turn is reached from the anchor's line of ancestors only as a sibling, never as a reply: what follows a sibling
+    fades. Equal priorities are settled by the fewest steps, then by position.
+
+    Raises:
+        UnknownIdError: no turn has the anchor's id.
+    """
+    admitted, refused = _walk(graph, graph.position(anchor), policy)
+    turns = [graph.turns[n].id for n in sorted(admitted)]
+    closed = [
+        ClosedBranch(
+            turn=graph.turns[n].id, beside=graph.turns[step.beside].id, edge=step.edge, reason=step.reason,
+            priority=step.priority, turns=int(graph.depths[n] + 1 if step.edge == "parent" else graph.sizes[n]),
+        )
+        for n, step in sorted((refused | _unseen_siblings(graph, admitted, refused, policy)).items())
+    ]  # fmt: skip
+    priorities = {graph.turns[n].id: priority for n, priority in sorted(admitted.items())}
+    return Slice(anchor=anchor, policy=policy, turns=tuple(turns), priorities=priorities, closed=tuple(closed))
+
+
+def check_slice(cut: object, graph: TurnGraph, anchor: str, policy: SlicePolicy) -> npt.NDArray[np.int64]:
+    """Return the positions of a slice's turns, after checking that it answers this request; shape (m,).
+
+    Raises:
+        AdmissibilityError: no slice, one of another anchor or policy, or one with unknown or repeated turns.
+    """
+    if not isinstance(cut, Slice):
+        raise AdmissibilityError(f"the slice authority must return a Slice, got {type(cut).__name__}")
+    if cut.anchor != anchor or cut.policy != policy:
+        raise AdmissibilityError(
+            f"the slice is for the anchor {cut.anchor!r:.80} and {cut.policy!r:.200}: this question needs one for "
+            f"{anchor!r:.80} and {policy!r:.200}"
+        )
+    unknown = [turn for turn in cut.turns if turn not in graph.positions]
+    if unknown or len(set(cut.turns)) < len(cut.turns):
+        problem = f"the unknown turn {unknown[0]!r:.80}" if unknown else "a turn twice"
+        raise AdmissibilityError(f"the slice for {anchor!r:.80} holds {problem}: cut it again from this conversation")
+    return np.array(sorted(graph.positions[turn] for turn in cut.turns), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    beside: int
+    edge: Edge
+    reason: ClosedReason
+    priority: float
+
+
+Side: TypeAlias = Literal["line", "below", "beside"]
+"""Where the walk stands: at the anchor or an ancestor, below the anchor, or in another branch."""
+
+
+def _walk(graph: TurnGraph, anchor: int, policy: SlicePolicy) -> tuple[dict[int, float], dict[int, _Refusal]]:
+    admitted: dict[int, float] = {}
+    refused: dict[int, _Refusal] = {}
+    frontier: list[tuple[float, int, int, Side, int, Edge]] = [(-1.0, 0, anchor, "line", anchor, "parent")]
+    while frontier:
+        negative, steps, n, side, beside, edge = heapq.heappop(frontier)
+        if n in admitted:
+            continue
+        if len(admitted) == policy.max_turns:
+            refused.setdefault(n, _Refusal(beside, edge, "max_turns", -negative))
+            continue
+        admitted[n] = -negative
+        for neighbour, next_edge, next_side in _neighbours(graph, n, side, anchor):
+            if neighbour in admitted:
+                continue
+            weight = getattr(policy, next_edge)
+            priority = -negative * weight * policy.phases.get(graph.turns[neighbour].phase, 1.0)
+            if priority >= policy.min_priority:
+                heapq.heappush(frontier, (-priority, steps + 1, neighbour, next_side, n, next_edge))
+            elif neighbour not in refused or refused[neighbour].priority < priority:
+                refused[neighbour] = _Refusal(n, next_edge, "priority" if weight else "edge", priority)
+    return admitted, {n: refusal for n, refusal in refused.items() if n not in admitted}
+
+
+def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[tuple[int, Edge, Side]]:
+    if side == "line":
+        for parent in graph.all_parents(n):
+            yield parent, "parent", "line"
+    if side != "line" or n == anchor:
+        for child in graph.children[n]:
+            yield child, "child", "below" if side == "line" else side
+    if side != "below" and graph.parents[n] >= 0:
+        siblings = graph.replies(int(graph.parents[n]))
+        at = int(graph.siblings[n])
+        for sibling in siblings[max(0, at - 1) : at] + siblings[at + 1 : at + 2]:
+            yield sibling, "sibling", "beside"
+
+
+def _unseen_siblings(
+    graph: TurnGraph, admitted: Mapping[int, float], refused: Mapping[int, _Refusal], policy: SlicePolicy
+) -> dict[int, _Refusal]:
+    """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one."""
+    unseen: dict[int, _Refusal] = {}
+    for parent in {int(graph.parents[n]) for n in admitted} - {-1}:
+        replies = graph.replies(parent)
+        inside = [n for n in replies if n in admitted]
+        for n in replies if len(inside) < len(replies) else ():
+            if n not in admitted and n not in refused:
+                nearest = min(inside, key=lambda other: abs(int(graph.siblings[other] - graph.siblings[n])))
+                steps = abs(int(graph.siblings[nearest] - graph.siblings[n]))
+                priority = admitted[nearest] * policy.sibling**steps
+                unseen[n] = _Refusal(nearest, "sibling", "priority" if policy.sibling else "edge", priority)
+    return unseen

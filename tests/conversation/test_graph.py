@@ -1,0 +1,251 @@
+"""Test the graph of turns and what it is made from."""
+
+import json
+import re
+from datetime import UTC, date, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from llama_index.core.llms import ChatMessage
+
+from meve.conversation import Conversation, PlacedTurn, TurnGraph
+from meve.conversation.graph import to_seconds
+from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from tests.conversation.talks import make_conversation, records
+
+
+def graph_of(messages):
+    return Conversation.from_messages(messages).graph
+
+
+def test_depths_siblings_and_sizes_of_the_debugging_conversation():
+    graph = graph_of(records())
+    at = graph.position
+    assert graph.depths[[at("4"), at("8")]].tolist() == [3, 2]
+    assert [graph.turns[n].id for n in graph.replies(at("2"))] == ["3", "5"]
+    assert graph.siblings[[at("3"), at("5"), at("1")]].tolist() == [0, 1, 0]
+    assert graph.sibling_counts[[at("3"), at("5"), at("1")]].tolist() == [2, 2, 1]
+    assert graph.sizes[[at("1"), at("3"), at("7")]].tolist() == [9, 2, 2]
+    assert [graph.turns[n].id for n in graph.path(at("6"))] == ["1", "2", "5", "6"]
+
+
+def test_messages_without_parents_follow_each_other():
+    graph = graph_of(["Hello", ("Ana", "Hi"), {"content": "Yes", "role": "user"}])
+    assert graph.parents.tolist() == [-1, 0, 1]
+    assert [turn.id for turn in graph.turns] == ["turn-0", "turn-1", "turn-2"]
+    assert [turn.speaker for turn in graph.turns] == ["", "Ana", "user"]
+
+
+def test_parent_may_come_after_its_reply():
+    graph = graph_of([{"id": "b", "text": "reply", "parent": "a"}, {"id": "a", "text": "first", "parent": None}])
+    assert [turn.id for turn in graph.turns] == ["a", "b"]
+
+
+def test_turn_with_two_parents_is_a_reply_to_both():
+    graph = graph_of(
+        [
+            {"id": "a", "text": "a"},
+            {"id": "b", "text": "b", "parent": None},
+            {"id": "c", "text": "c", "parents": ["b", "a"]},
+        ]
+    )
+    assert graph.children[:2] == ((2,), (2,))
+    assert graph.all_parents(2) == (1, 0)
+    assert graph.replies(0) == ()
+
+
+def test_langchain_messages_keep_ids_speakers_and_named_parents():
+    graph = graph_of(
+        [
+            SystemMessage("Be short.", id="s"),
+            HumanMessage("Hi", id="h"),
+            AIMessage([{"type": "text", "text": "Hello"}, {"type": "image_url", "image_url": "x"}], id="a"),
+            AIMessage("Hello again", id="a2", additional_kwargs={"parent": "h", "time": "2026-01-01"}),
+        ]
+    )
+    assert [(turn.id, turn.speaker, turn.text) for turn in graph.turns] == [
+        ("s", "system", "Be short."), ("h", "user", "Hi"), ("a", "assistant", "Hello"),
+        ("a2", "assistant", "Hello again"),
+    ]  # fmt: skip
+    assert graph.parents.tolist() == [-1, 0, 1, 1]
+    assert graph.turns[3].time == "2026-01-01"
+
+
+def test_llama_index_messages_keep_roles_and_named_parents():
+    graph = graph_of(
+        [
+            ChatMessage(role="user", content="Hi", additional_kwargs={"id": "h"}),
+            ChatMessage(role="assistant", content="Hello", additional_kwargs={"id": "a"}),
+            ChatMessage(role="assistant", content="Hey", additional_kwargs={"parent": "h"}),
+        ]
+    )
+    assert [(turn.speaker, turn.text) for turn in graph.turns] == [
+        ("user", "Hi"), ("assistant", "Hello"), ("assistant", "Hey"),
+    ]  # fmt: skip
+    assert graph.parents.tolist() == [-1, 0, 0]
+
+
+def chatgpt_export(**changes):
+    def node(id, parent, role, text, time):
+        message = {"author": {"role": role}, "create_time": time, "content": {"content_type": "text", "parts": [text]}}
+        return {"id": id, "parent": parent, "message": message, "children": []}
+
+    mapping = {
+        "root": {"id": "root", "parent": None, "message": None, "children": ["q"]},
+        "a2": node("a2", "q", "assistant", "Second try", 3.0),
+        "q": node("q", "root", "user", "Why?", 1.0),
+        "a1": node("a1", "q", "assistant", "First try", 2.0),
+    }
+    return {"title": "Why", "conversation_id": "c1", "current_node": "a1", "mapping": mapping, **changes}
+
+
+def claude_export(**changes):
+    def message(id, parent, sender, text):
+        time = "2026-01-01T00:00:00Z"
+        return {"uuid": id, "parent_message_uuid": parent, "sender": sender, "text": text, "created_at": time}
+
+    messages = [
+        message("q", "00000000-0000-4000-8000-000000000000", "human", "Why?"),
+        message("a1", "q", "assistant", "First try"),
+        message("a2", "q", "assistant", "Second try"),
+    ]
+    return {"uuid": "c2", "name": "Why", "chat_messages": messages, **changes}
+
+
+@pytest.mark.parametrize("export", [chatgpt_export, claude_export])
+@pytest.mark.parametrize("listed", [True, False])
+def test_exports_keep_regenerated_answers_as_branches(tmp_path, export, listed):
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([export()] if listed else export()))
+    conversation = Conversation.from_export(file)
+    graph = conversation.graph
+    assert [(turn.id, turn.text) for turn in graph.turns] == [("q", "Why?"), ("a1", "First try"), ("a2", "Second try")]
+    assert graph.parents.tolist() == [-1, 0, 0]
+    assert conversation.latest == ("a1" if export is chatgpt_export else "a2")
+    assert graph.turns[0].speaker == "user"
+
+
+def test_old_claude_export_without_parents_is_a_line(tmp_path):
+    data = claude_export()
+    for message in data["chat_messages"]:
+        del message["parent_message_uuid"]
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    assert Conversation.from_export(tmp_path / "c.json").graph.parents.tolist() == [-1, 0, 1]
+
+
+def test_export_of_several_conversations_asks_for_one(tmp_path):
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([chatgpt_export(), claude_export()]))
+    with pytest.raises(UnknownIdError, match="has 2; give the id of one of its 2, such as 'c1', 'c2'"):
+        Conversation.from_export(file)
+    with pytest.raises(UnknownIdError, match=r"conversation 'x'.*has none"):
+        Conversation.from_export(file, "x")
+    assert len(Conversation.from_export(file, "c2")) == 3
+
+
+def test_export_of_plain_records(tmp_path):
+    (tmp_path / "r.json").write_text(json.dumps(records()))
+    assert len(Conversation.from_export(tmp_path / "r.json")) == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is no JSON that can be read"),
+        ('{"a": 1}', "holds the keys 'a': it must hold conversations"),
+        ("[]", "holds list"),
+        ('{"mapping": {"a": 1}}', "another format"),
+        ('{"chat_messages": [{"text": "x"}]}', "another format: KeyError: 'uuid'"),
+        ('{"mapping": {"a": {"message": {"content": {"parts": ["x"]}}, "parent": "b"}}}', "parent 'b', which is none"),
+        ("[" * 100 + "]" * 100, "nested at most"),
+    ],
+)
+def test_bad_export_is_a_clear_error(tmp_path, text, message):
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(ValidationError, match=re.escape(message)) as caught:
+        Conversation.from_export(tmp_path / "bad.json")
+    assert caught.value
+
+
+def test_missing_export_is_a_clear_error(tmp_path):
+    with pytest.raises(ValidationError, match="can't be read: No such file"):
+        Conversation.from_export(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    ("messages", "error", "message"),
+    [
+        ("hello", ValidationError, "messages must be a list"),
+        ([1], ValidationError, "turn 0 is 1"),
+        ([{"role": "user"}], ValidationError, "neither text nor content"),
+        ([{"text": 1}], ValidationError, "text of turn 0"),
+        ([{"text": "a\ud800"}], ValidationError, "UTF-8"),
+        ([{"text": "a", "id": "x"}, {"text": "b", "id": "x"}], DuplicateIdError, "turns 0 and 1 have the same id 'x'"),
+        ([{"text": "a", "parent": "z"}], UnknownIdError, "names the parent 'z'"),
+        ([{"text": "a", "id": "x", "parent": "x"}], ValidationError, "in a circle, nor to themselves: 'x'"),
+        (
+            [{"text": "a", "id": "x", "parent": "y"}, {"text": "b", "id": "y", "parent": "x"}],
+            ValidationError,
+            "in a circle",
+        ),
+        ([{"text": "a", "id": 1.5}], ValidationError, "id of turn 0"),
+        ([{"text": "a", "id": " "}], ValidationError, "isn't blank"),
+        ([{"text": "a", "parent": 1.5}], ValidationError, "parent of turn 0"),
+        ([{"text": "a", "time": []}], ValidationError, "time of turn 0"),
+        ([{"text": "a", "time": 1e300}], ValidationError, "seconds since 1970"),
+        ([{"text": "a", "phase": 1}], ValidationError, "phase of turn 0"),
+        ([PlacedTurn(id="a", text=1)], ValidationError, "text of turn 0"),
+        ([PlacedTurn(id="a", text="a", parents=(1.5,))], ValidationError, "parents of turn 0"),
+        ([{"content": 1}], ValidationError, "content of turn 0"),
+    ],
+)
+def test_bad_message_is_a_clear_error(messages, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        Conversation.from_messages(messages)
+
+
+def test_failed_extension_changes_nothing():
+    conversation = make_conversation()
+    with pytest.raises(DuplicateIdError):
+        conversation.extend([{"id": "10", "text": "new"}, {"id": "1", "text": "old id"}])
+    assert len(conversation) == 9
+    assert conversation.latest == "9"
+
+
+def test_extension_replies_to_the_latest_turn():
+    conversation = make_conversation()
+    conversation.extend(["Let me see."])
+    assert conversation.graph.turns[-1].parents == ("9",)
+
+
+def test_unknown_turn_is_named_with_some_that_exist():
+    with pytest.raises(UnknownIdError, match="no turn 'x': the conversation has 9 turns, such as '1', '2', '3'"):
+        graph_of(records()).position("x")
+
+
+def test_times_are_read_and_unknown_ones_lie_between():
+    turns = [
+        PlacedTurn(id="a", text="a", time=datetime(2026, 1, 1, tzinfo=UTC)),
+        PlacedTurn(id="b", text="b", time="some day"),
+        PlacedTurn(id="c", text="c", time=date(2026, 1, 2)),
+    ]
+    seconds = TurnGraph.from_turns(turns).seconds
+    assert (seconds - seconds[0]).tolist() == [0, 43_200, 86_400]
+    assert to_seconds("2026-01-01T01:00+01:00") == seconds[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(min_value=-1, max_value=30), min_size=1, max_size=30), st.randoms())
+def test_parents_come_first_and_added_turns_move_none(parents, random):
+    turns = [
+        PlacedTurn(id=str(n), text="x", parents=() if p < 0 or p >= n else (str(p),)) for n, p in enumerate(parents)
+    ]
+    half = len(turns) // 2
+    first = turns[:half]
+    random.shuffle(first)
+    before, after = TurnGraph.from_turns(first), TurnGraph.from_turns([*first, *turns[half:]])
+    assert after.turns[:half] == before.turns
+    assert all(parent < n for n, parent in enumerate(after.parents.tolist()))
+    assert sorted(turn.id for turn in after.turns) == sorted(turn.id for turn in turns)
