@@ -98,6 +98,13 @@ def test_where_filters_by_metadata(meve, index):
     assert ids("source>bees.md", "--where", "source<c") == {"bridges.txt#1"}
 
 
+def test_where_with_a_name_that_no_passage_has_is_warned_of(meve, index):
+    result = meve("ask", "What happens?", "--index", index, "--json", "--mode", "standard_rag", "--where", "sorce=x")
+    assert "warning: no passage has 'sorce' in its metadata" in result.stderr
+    assert "did you mean 'source'?" in result.stderr
+    assert json.loads(result.stdout)["passages"] == []
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [

@@ -179,6 +179,11 @@ def format_verdict(context: "Context") -> str:
     return f"{passages} · {budget} · {why}"
 
 
+def find_warnings(context: "Context") -> list[str]:
+    """Return the warnings in the trace, such as a filter's name that no passage has."""
+    return [sentence for phase in context.trace.phases for sentence in phase.settings.get("warnings", ())]
+
+
 def explain_unverified(context: "Context") -> str:
     """Return what the text of an insufficient context is, in one line."""
     if any(each.verified for each in context.passages):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
+from meve.cli._render import explain_unverified, find_warnings, print_message, print_text, print_trace, print_verdict, write_json
 from meve.errors import ConfigurationError
 from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources, WhenInsufficient
 from meve.types import LexicalKind
@@ -125,6 +125,8 @@ def ask(
     RetrieverConfig.from_dict(overrides)
     conditions = parse_where(where or [])
     context = Retriever.load(index).retrieve(question, where=conditions, **overrides)
+    for sentence in find_warnings(context):
+        print_message("warning", sentence)
     if as_json:
         write_json(context.to_dict())
         return
