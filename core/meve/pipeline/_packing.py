@@ -72,7 +72,7 @@ class Packer:
         )  # fmt: skip
         if self.split is None:
             return candidate
-        pieces = find_pieces(candidate.passage.text, self.split)
+        pieces, headers = find_pieces(candidate.passage.text, self.split)
         ratings = self._rate(run, candidate, pieces)
         least = self._least(run) if ratings else float("inf")
         return shorten(
@@ -83,6 +83,7 @@ class Packer:
             max_tokens,
             least=least,
             widen=run.config.packing == "passages",
+            headers=headers,
         )
 
     def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans) -> list[float]:
