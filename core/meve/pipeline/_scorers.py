@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from meve._formulas import cosines
+from meve._vectors import validate_scores
 from meve.errors import ModelError, wrap_errors
 from meve.ports import Calibration, Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query, TextSpans
@@ -115,10 +116,10 @@ class VerifierScorer:
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
             if self.combiner is not None and inputs:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
-                inputs["logit"] = np.asarray(logits, dtype=np.float32)
+                inputs["logit"] = validate_scores(logits, len(candidates), self.verifier.name)
                 scores = self.combiner.estimate(inputs)
             else:
-                scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
+                scores = validate_scores(self._scores(query, candidates), len(candidates), self.verifier.name)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
             raise ModelError(
                 f"scores of verifier {self.verifier.name!r} must be between 0 and 1, got {scores.min():.3g} to "
