@@ -110,8 +110,9 @@ def ask(
 ) -> None:
     """Print the verified context for a question.
 
-    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts can read
-    "sufficient" from --json. Settings default to those saved with the index.
+    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases, unless
+    --when-insufficient is raise, which prints the reason and exits with 1; scripts can read "sufficient" from --json.
+    Settings default to those saved with the index.
     """
     overrides = {
         name: value for name, value in locals().items() if name in Overrides.__annotations__ and value is not None
