@@ -27,9 +27,7 @@ from meve.types import Candidate, Query
 
 
 def _default_engine() -> Engine:
-    return make_engine(
-        config=resolve_rerank_config(None), tokens=global_token_counter(), default_embedder=ACCURATE
-    )
+    return make_engine(config=resolve_rerank_config(None), tokens=global_token_counter(), default_embedder=ACCURATE)
 
 
 class MeVePostprocessor(BaseNodePostprocessor):

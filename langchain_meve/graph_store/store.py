@@ -24,7 +24,7 @@ from langchain_meve.graph_store._namespace_query import NamespaceQueries, Prepar
 from langchain_meve.graph_store._tenancy import OwnerPlace, Tenancy
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
 from langchain_meve.graph_store._write_batcher import WriteBatcher
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.items._writer import ItemChange

@@ -8,7 +8,15 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli._render import explain_unverified, find_warnings, print_message, print_text, print_trace, print_verdict, write_json
+from meve.cli._render import (
+    explain_unverified,
+    find_warnings,
+    print_message,
+    print_text,
+    print_trace,
+    print_verdict,
+    write_json,
+)
 from meve.errors import ConfigurationError
 from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources, WhenInsufficient
 from meve.types import LexicalKind

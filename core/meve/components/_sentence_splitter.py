@@ -21,7 +21,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def split_passage(text: str) -> list[str]:
-    """Return the sentences of a passage; a row of a table, and its header with the rule below it, are one sentence each.
+    """Return the sentences of a passage; a row of a table counts as one, and so does its header with the rule below.
 
     Raises:
         ModelError: the text can't be split.
