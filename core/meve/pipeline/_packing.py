@@ -170,8 +170,10 @@ class Packer:
             )
 
     def _fills(self, run: Run) -> bool:
-        """Return whether an insufficient context is filled, an empty one too."""
+        """Return whether an insufficient context is filled, an empty one too, unless no verified passage fits in it."""
         config = run.config
+        if any(c.verified for c in run.judged.values()) and not any(c.verified for c in run.candidates):
+            return False
         return config.fill and config.mode == "full" and config.packing == "passages"
 
     def _fill(self, run: Run) -> Composed:
