@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
+from meve.components.embedders import ACCURATE
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
@@ -19,7 +20,7 @@ from meve.ports import Embedder
 
 
 def _default_engine() -> Engine:
-    return make_engine(config=resolve_rerank_config(None))
+    return make_engine(config=resolve_rerank_config(None), default_embedder=ACCURATE)
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -82,7 +83,7 @@ class MeVeCompressor(BaseDocumentCompressor):
 
         Args:
             config: the settings.
-            embedder: an embedder, `minilm`, or the name of a model; None for the static one that ships.
+            embedder: an embedder, `static`, or the name of a model; None for MiniLM, which ships.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens for budgets.
             fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
@@ -92,7 +93,9 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         check_wrapper_keywords(cls.make, cls, fields)
         config = resolve_rerank_config(config)
-        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
+        engine = make_engine(
+            config=config, embedder=embedder, verifier=verifier, tokens=tokens, default_embedder=ACCURATE
+        )
         return cls(engine=engine, **fields)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:

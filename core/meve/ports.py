@@ -28,8 +28,9 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> FloatArray:
         """Embed one query, as a vector of shape (d,).
 
-        The embedders here read a query that exceeds their window in stretches: half of its vector is their mean, and
-        half that of what the query asks for, its last sentences with a question mark or its first and last line.
+        The embedders here read a query that exceeds their window in stretches. Half of the vector of such a query, or
+        of one of four lines or more, is that of what it asks for: its last sentences with a question mark, or its
+        first and last line.
 
         Raises:
             QueryError: the query isn't text, or is too long for the embedder; it is never truncated.

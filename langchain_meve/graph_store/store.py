@@ -24,7 +24,7 @@ from langchain_meve.graph_store._namespace_query import NamespaceQueries, Prepar
 from langchain_meve.graph_store._tenancy import OwnerPlace, Tenancy
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
 from langchain_meve.graph_store._write_batcher import WriteBatcher
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.items._writer import ItemChange
@@ -193,7 +193,7 @@ class MeVeStore(BaseStore):
         self,
         namespace: Namespace,
         key: str,
-        value: Mapping[str, Any],
+        value: Mapping[str, Any] | None,
         index: Literal[False] | list[str] | None = None,
         *,
         ttl: Ttl | NotProvided = NOT_PROVIDED,
@@ -203,7 +203,7 @@ class MeVeStore(BaseStore):
         Args:
             namespace: strings and ints, which must name the owner, unless the store knows it.
             key: any text.
-            value: a mapping that JSON can hold.
+            value: a mapping that JSON can hold; None erases the item, as `delete` does.
             index: JSON paths to index; False for none; None for the store's `fields`.
             ttl: minutes, a timedelta, or the datetime of expiry; None for the TTL of the policy class.
         """
@@ -213,7 +213,7 @@ class MeVeStore(BaseStore):
         self,
         namespace: Namespace,
         key: str,
-        value: Mapping[str, Any],
+        value: Mapping[str, Any] | None,
         index: Literal[False] | list[str] | None = None,
         *,
         ttl: Ttl | NotProvided = NOT_PROVIDED,
@@ -310,8 +310,6 @@ class MeVeStore(BaseStore):
         index: Literal[False] | list[str] | None,
         ttl: Ttl | NotProvided,
     ) -> PutOp:
-        if value is None:
-            raise ValidationError(f"value of key {key!r:.80} must be a mapping, got None: call delete() to erase it")
         expiry = self._default_ttl if isinstance(ttl, NotProvided) else ttl
         return PutOp(_path(namespace), str(key), value, index, cast("Any", expiry))
 

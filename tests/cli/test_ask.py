@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from meve.cli._render import INSUFFICIENT
 from meve.cli.ask import ask, parse_where
 from meve.errors import ConfigurationError
 from meve.pipeline.config import RetrieverConfig
@@ -26,7 +25,16 @@ def test_ask_prints_context_tokens_and_sufficiency(meve, index):
 
 def test_unanswered_question_is_reported_with_status_0(meve, index):
     result = meve("ask", UNANSWERED, "--index", index)
-    assert (result.exit_code, INSUFFICIENT in result.stdout) == (0, True)
+    assert result.exit_code == 0
+    assert "not sufficient: no passage reaches the threshold 0.5: the best probability is 0.0" in result.stdout
+
+
+def test_insufficient_context_that_raises_is_one_line_and_status_1(meve, index):
+    result = meve("ask", UNANSWERED, "--index", index, "--when-insufficient", "raise", "--json")
+    assert (result.exit_code, result.stdout) == (1, "")
+    [line] = result.stderr.splitlines()
+    assert line.startswith("error: the context isn't sufficient: no passage reaches the threshold 0.5")
+    assert line.endswith("(--when-insufficient raise)")
 
 
 def test_unverified_text_gets_a_warning_on_stderr(meve, index):
@@ -96,6 +104,13 @@ def test_where_filters_by_metadata(meve, index):
     assert ids("year>=1999") == ids("year>1998", "--where", "year < 2000") == ids("year!=2000") == {"iron"}
     assert ids("year>1999") == ids("year<1999") == set()
     assert ids("source>bees.md", "--where", "source<c") == {"bridges.txt#1"}
+
+
+def test_where_with_a_name_that_no_passage_has_is_warned_of(meve, index):
+    result = meve("ask", "What happens?", "--index", index, "--json", "--mode", "standard_rag", "--where", "sorce=x")
+    assert "warning: no passage has 'sorce' in its metadata" in result.stderr
+    assert "did you mean 'source'?" in result.stderr
+    assert json.loads(result.stdout)["passages"] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from meve.cli import _render as render
-from meve.cli._render import TOO_LARGE, UNPRINTABLE, explain_unverified, format_verdict, print_text, print_trace
+from meve.cli._render import UNPRINTABLE, explain_unverified, format_verdict, print_text, print_trace
 from meve.cli.demo import print_answer, print_summary
 from meve.cli.language_reference import DemoQuestion
 from meve.retrieval.retriever import Retriever
@@ -95,7 +95,8 @@ def sky():
 def test_verdict_counts_passages_and_explains_empty_context(sky):
     context = sky.retrieve("blue sky is", min_verified=1)
     assert format_verdict(context).startswith("1 passage, 1 verified · 3 of 512 tokens")
-    assert format_verdict(sky.retrieve("blue sky is", min_verified=1, max_tokens=1)).endswith(TOO_LARGE)
+    too_large = sky.retrieve("blue sky is", min_verified=1, max_tokens=1)
+    assert format_verdict(too_large).endswith("not sufficient: no verified passage fits into max_tokens=1")
 
 
 def test_trace_limits_dropped_candidates(sky, capsys):

@@ -119,14 +119,26 @@ def test_index_is_loaded_with_the_verifier_given_again(tmp_path):
     ("scores", "message"),
     [
         (lambda query, passages: [7.0 for _ in passages], "got scores from 7 to 7: set scale='logits'"),
-        (lambda query, passages: [0.5], "shape"),
-        (lambda query, passages: [float("nan") for _ in passages], "NaN"),
+        (lambda query, passages: [0.5], "'mine' must return one number for each of 2 passages, got 1 numbers"),
+        (lambda query, passages: [float("nan") for _ in passages], "got NaN, infinity or None for 2 of them"),
+        (lambda query, passages: None, "got NoneType: None"),
+        (lambda query, passages: [[0.5], [0.5]], "got list: "),
+        (lambda query, passages: (0.5 for _ in passages), "got generator: "),
+        (lambda query, passages: ["a", "b"], r"got list: \['a', 'b'\]"),
         (lambda query, passages: 1 / 0, "ZeroDivisionError"),
     ],
 )
 def test_wrong_scores_are_errors(scores, message):
-    with pytest.raises((ModelError, ValueError), match=message):
+    with pytest.raises(ModelError, match=message):
         ScoreVerifier(scores, name="mine").score("q", ["a", "b"])
+
+
+@pytest.mark.parametrize("answer", [[0.5], [float("nan")] * 2, None])
+def test_wrong_scores_of_a_complete_verifier_are_errors(answer):
+    verifier = OverlapVerifier()
+    verifier.score = lambda query, passages: answer
+    with pytest.raises(ModelError, match="must return one number for each of 2 passages"):
+        Retriever.from_texts(TEXTS[:2], **make_components(verifier=verifier)).retrieve("blue sky")
 
 
 async def later(query, passages):

@@ -38,7 +38,8 @@ def test_estimate_is_compared_with_the_estimators_threshold(retriever, estimate,
     retriever.engine = replace(retriever.engine, estimator=FixedEstimator(estimate))
     context = retriever.retrieve("blue sky")
     assert (context.sufficient, context.sufficiency) == (enough, estimate)
-    assert context.trace.sufficiency == {"estimator": "fixed", "estimate": estimate, "threshold": 0.6}
+    because = {} if enough else {"reason": "the estimate 0.59 is below its threshold 0.60"}
+    assert context.trace.sufficiency == {"estimator": "fixed", "estimate": estimate, "threshold": 0.6, **because}
     assert retriever.engine.estimator.calls == [("blue sky", ["sky"])]
     assert context.to_dict()["sufficiency"] == estimate
 
@@ -80,3 +81,24 @@ def test_failing_estimator_is_named_in_the_error(retriever):
     retriever.engine = replace(retriever.engine, estimator=broken)
     with pytest.raises(ModelError, match="'fixed'"):
         retriever.retrieve("blue sky")
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "reason"),
+    [
+        (
+            "blue whatever else there is",
+            {},
+            "no passage reaches the threshold 0.5: the best probability is 0.40; without one, an estimate above its "
+            "threshold doesn't count",
+        ),
+        ("blue sky", {"max_tokens": 1}, "no verified passage fits into max_tokens=1"),
+        ("blue sky", {"mode": "standard_rag"}, "mode 'standard_rag' verifies no passage"),
+        ("blue sky", {"where": {"lang": "en"}}, "no passage was found"),
+    ],
+)
+def test_trace_says_why_a_context_is_not_sufficient(retriever, question, options, reason):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.9))
+    context = retriever.retrieve(question, **options)
+    assert not context.sufficient
+    assert context.trace.sufficiency["reason"] == reason

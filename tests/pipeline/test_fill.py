@@ -122,3 +122,13 @@ def test_given_passages_that_miss_the_threshold_are_returned_unverified(retrieve
     assert [(p.passage.id, p.origin, p.verified) for p in context.passages] == [("sky", "fallback", False)]
     assert not context.sufficient
     assert retriever.engine.select(QUESTION, passages, threshold=0.9, fallback_floor=0.8, fill=False).passages == ()
+
+
+def test_budget_too_small_for_the_verified_passage_is_not_filled_with_others(retriever):
+    """A small wrong passage in its place would be all that the reader sees."""
+    long = "blue sky zebra today " + "and more of it " * 10
+    retriever.add([Passage(id="long", text=long)])
+    context = retriever.retrieve(QUESTION, max_tokens=20, threshold=0.9, fallback_floor=0.9)
+    assert context.passages == ()
+    assert context.trace.sufficiency["reason"] == "no verified passage fits into max_tokens=20"
+    assert {c.id: c.reason for c in context.trace.candidates}["long"] == "over_budget"

@@ -49,7 +49,7 @@ def test_a_verified_passage_over_the_budget_is_packed_by_its_best_window(caplog)
 
 def test_sentences_that_are_rated_as_evidence_come_before_neighbours():
     text = "Alpha one. Beta two. Gamma three. Delta four. Echo five. Zeta six."
-    pieces = find_pieces(text, split_sentences)
+    pieces, _ = find_pieces(text, split_sentences)
     given = Candidate(passage=Passage(id="p", text=text), origin="dense")
     ratings = [0.9, 0.0, 0.0, 0.0, 0.0, 0.8]
     kept = shorten(given, pieces, ratings, WordCounter(), 6, least=0.5)
@@ -62,14 +62,14 @@ def test_sentences_that_are_rated_as_evidence_come_before_neighbours():
 
 def test_text_without_sentences_is_cut_into_lines_and_words():
     text = "\n".join(f"row {n} " + "value " * 30 for n in range(9))
-    pieces = find_pieces(text, split_sentences)
+    pieces, _ = find_pieces(text, split_sentences)
     assert max(len(text[start:end].split()) for start, end in pieces) <= 20
     assert " ".join(text[start:end] for start, end in pieces).split() == text.split()
 
 
 def test_rare_words_of_the_query_weigh_more():
     text = "tomato soil. tomato sun. tomato frost."
-    ratings = rate_by_words("frost on tomato", text, find_pieces(text, split_sentences))
+    ratings = rate_by_words("frost on tomato", text, find_pieces(text, split_sentences)[0])
     assert ratings[2] > ratings[0] == ratings[1] > 0
 
 

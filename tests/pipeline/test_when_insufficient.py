@@ -58,7 +58,9 @@ def test_abstain_returns_an_empty_context_whose_trace_says_why():
 
 
 def test_raise_raises_an_error_that_holds_the_context_and_survives_pickling():
-    with pytest.raises(InsufficientContextError, match=r"1 of 2 passages verified.*when_insufficient") as raised:
+    with pytest.raises(
+        InsufficientContextError, match=r"the estimate 0.00 is below its threshold 0.50.*when_insuff"
+    ) as raised:
         make().retrieve(QUESTION, when_insufficient="raise")
     assert verdicts(raised.value.context) == {"sky": True, "sea": False}
     again = pickle.loads(pickle.dumps(raised.value))

@@ -82,3 +82,23 @@ def test_range_holds_in_every_phase():
     retriever = Retriever.from_passages(passages, **make_components())
     context = retriever.retrieve("blue sky", where={"year": {"$gte": 2005, "$ne": 2007}}, fallback_floor=0.0)
     assert {c.id for c in context.trace.candidates} == {"2005", "2006", "2008", "2009"}
+
+
+def test_name_that_no_passage_has_is_warned_of_once_and_stands_in_the_trace(caplog):
+    passages = [Passage(id=str(year), text=f"Blue sky {year}.", metadata={"year": year}) for year in (1990, 2010)]
+    retriever = Retriever.from_passages(passages, **make_components())
+
+    def warnings(where):
+        phase = retriever.retrieve("blue sky", where=where).trace.phases[0]
+        return phase.settings.get("warnings", [])
+
+    [sentence] = warnings({"yaer": {"$gte": 2000}})
+    assert sentence == "no passage has 'yaer' in its metadata, which the filter names; did you mean 'year'?"
+    assert warnings({"yaer": {"$gte": 2000}}) == [sentence]
+    assert [record.getMessage() for record in caplog.records] == [sentence]
+    assert warnings({"author": "x", "year": 1990}) == [
+        "no passage has 'author' in its metadata, which the filter names; known: year"
+    ]
+    assert warnings({"year": 1800}) == warnings(lambda metadata: "yaer" in metadata) == []
+    retriever.add([Passage(id="new", text="A blue one.", metadata={"author": "x"})])
+    assert warnings({"author": "x"}) == []

@@ -101,3 +101,39 @@ def test_a_question_within_a_stack_trace_is_answered(retriever):
     assert asked.passages[0].passage.id in [p.passage.id for p in context.passages if p.verified]
     with pytest.raises(QueryError, match="at most 4096"):
         retriever.retrieve("why " * 5_000)
+
+
+STACK_TRACE = """Traceback (most recent call last):
+  File "/srv/app/main.py", line 41, in <module>
+    main()
+  File "/srv/app/main.py", line 33, in main
+    run(load("settings.toml"))
+  File "/srv/app/worker.py", line 118, in run
+    with pool.connection() as connection:
+  File "/usr/lib/python3.12/contextlib.py", line 137, in __enter__
+    return next(self.gen)
+  File "/srv/app/pool.py", line 77, in connection
+    raise PoolTimeout(f"no connection after {self.timeout} s")
+pool.PoolTimeout: no connection after 30 s
+"""
+ANSWERS = {
+    "How can I stop pip from using its cache?": "You can disable pip's cache with the --no-cache-dir option.",
+    "How often should I water tomatoes?": "Water tomatoes two or three times a week, at the root.",
+    "Which port does the server listen on?": "The server listens on port 8080 unless --port says otherwise.",
+    "How do I renew my library card?": "A library card is renewed at the desk or online; bring a proof of address.",
+}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """Return a retriever over four answers."""
+    return Retriever.from_texts(ANSWERS.values())
+
+
+@pytest.mark.parametrize("pasted", ["\n".join(STACK_TRACE.splitlines()[:4]), STACK_TRACE, STACK_TRACE * 3])
+@pytest.mark.parametrize("question", ANSWERS)
+def test_question_after_a_pasted_stack_trace_is_verified_as_without_it(answers, question, pasted):
+    context = answers.retrieve(f"{pasted}\n\n{question}")
+    assert context.passages[0].passage.text == ANSWERS[question]
+    assert context.passages[0].verified
+    assert [p.passage.text for p in context.passages if p.verified] == [ANSWERS[question]]

@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TextIO
 import typer
 from typer.core import TyperCommand
 
-from meve.errors import ConfigurationError, MeveError
+from meve.errors import ConfigurationError, InsufficientContextError, MeveError
 from meve.pipeline.config import check_option_names
 
 P = ParamSpec("P")
@@ -30,6 +30,9 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
+        except InsufficientContextError as error:
+            reason = error.context.trace.sufficiency["reason"]
+            _fail(f"the context isn't sufficient: {reason} (--when-insufficient raise)", error)
         except MeveError as error:
             _fail(str(error), error)
         except KeyboardInterrupt:

@@ -31,9 +31,6 @@ PROGRESS_SECONDS = 30.0
 SCORES = ("verifier", "follow", "dense", "lexical")
 """The order of scores in a table; other scores follow."""
 
-INSUFFICIENT = "not sufficient: no passage of this index was verified as answering the question"
-TOO_LARGE = "not sufficient: the verified passages don't fit into the token budget"
-
 UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
 """Control characters, which documents could use to control the terminal."""
 
@@ -170,13 +167,19 @@ def format_verdict(context: "Context") -> str:
     count, verified = len(context.passages), sum(each.verified for each in context.passages)
     passages = format_count(count, "passage", "passages") + (f", {verified} verified" if count else "")
     budget = f"{context.tokens} of {context.max_tokens} tokens by {context.trace.tokens}"
-    left_out = any(each.verified and each.phase == "budget" for each in context.trace.candidates)
-    why = "sufficient" if context.sufficient else TOO_LARGE if left_out and not verified else INSUFFICIENT
-    if context.trace.sufficiency and verified:
-        by = context.trace.sufficiency
-        values = f"estimate {by['estimate']:.2f}, threshold {by['threshold']:.2f}"
-        why = f"{'' if context.sufficient else 'not '}sufficient ({values})"
+    by = context.trace.sufficiency
+    if not context.sufficient:
+        why = f"not sufficient: {by['reason']}"
+    elif by:
+        why = f"sufficient (estimate {by['estimate']:.2f}, threshold {by['threshold']:.2f})"
+    else:
+        why = "sufficient"
     return f"{passages} · {budget} · {why}"
+
+
+def find_warnings(context: "Context") -> list[str]:
+    """Return the warnings in the trace, such as a filter's name that no passage has."""
+    return [sentence for phase in context.trace.phases for sentence in phase.settings.get("warnings", ())]
 
 
 def explain_unverified(context: "Context") -> str:

@@ -8,7 +8,15 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli._render import explain_unverified, print_message, print_text, print_trace, print_verdict, write_json
+from meve.cli._render import (
+    explain_unverified,
+    find_warnings,
+    print_message,
+    print_text,
+    print_trace,
+    print_verdict,
+    write_json,
+)
 from meve.errors import ConfigurationError
 from meve.pipeline.config import Duplicates, Mode, Overrides, Packing, RetrieverConfig, Sources, WhenInsufficient
 from meve.types import LexicalKind
@@ -113,8 +121,9 @@ def ask(
 ) -> None:
     """Print the verified context for a question.
 
-    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases; scripts can read
-    "sufficient" from --json. Settings default to those saved with the index.
+    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases, unless
+    --when-insufficient is raise, which prints the reason and exits with 1; scripts can read "sufficient" from --json.
+    Settings default to those saved with the index.
     """
     overrides = {
         name: value for name, value in locals().items() if name in Overrides.__annotations__ and value is not None
@@ -128,6 +137,8 @@ def ask(
     RetrieverConfig.from_dict(overrides)
     conditions = parse_where(where or [])
     context = Retriever.load(index).retrieve(question, where=conditions, **overrides)
+    for sentence in find_warnings(context):
+        print_message("warning", sentence)
     if as_json:
         write_json(context.to_dict())
         return

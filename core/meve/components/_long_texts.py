@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from meve._pasted_text import holds_pasted_text
 from meve._warn_once import warn_once
 from meve.components._text_splitter import TextPiece, TextSplitter
 from meve.components.lexical.analyzers import content_words
@@ -56,7 +57,9 @@ def split_query(splitter: TextSplitter, query: str, limit: int, *, name: str, ov
 
 
 def find_asked(splitter: TextSplitter, query: str, limit: int) -> list[TextPiece]:
-    """Return what a long question asks for: its last three sentences with a question mark, or its first and last line.
+    """Return what a question asks for that is too long or holds a pasted text; nothing for other questions.
+
+    That is its last three sentences with a question mark, or else its first and last line.
 
     Beside a stack trace or a letter, a model overlooks the question; so it is read by itself too.
 
@@ -65,6 +68,8 @@ def find_asked(splitter: TextSplitter, query: str, limit: int) -> list[TextPiece
         query: the question.
         limit: the most tokens of a part; longer ones are left out.
     """
+    if not holds_pasted_text(query) and splitter.count(query) <= limit:
+        return []
     parts = [part.strip() for part in _QUESTION.findall(query) if len(part.split()) > 1][-MOST_ASKED:]
     lines = [line.strip() for line in query.splitlines() if line.strip()]
     parts = list(dict.fromkeys(parts or [*lines[:1], *lines[-1:]]))

@@ -65,8 +65,9 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()
         converter = Converter(
-            heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False
-        )
+            heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False,
+            table_infer_header=True,
+        )  # fmt: skip
         markdown = converter.convert_soup(soup)
     except RecursionError as cause:
         raise IngestError("HTML that is nested too deeply to be parsed") from cause

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from meve._tables import is_head, split_cells
 from meve.ingest._headings import Outline
 from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
 
@@ -18,8 +19,6 @@ ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
 MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 """The same in reStructuredText: a label, a directive, or an option of a directive."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
-RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*$")
-"""The line below the head of a table in Markdown."""
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
 
@@ -131,10 +130,10 @@ class Layout:
         """Name the columns of each row of a table, and keep its head with the first row."""
         header = ""
         for above, line, below in zip(self.lines, self.lines[1:], [*self.lines[2:], None], strict=False):
-            if line.after_blank or line.in_fence or not line.text.lstrip().startswith("|"):
+            if line.after_blank or line.in_fence or "|" not in line.text:
                 header = ""
-            elif RULE.match(line.text) and not above.in_fence:
-                header = ", ".join(cell for each in above.text.strip().strip("|").split("|") if (cell := each.strip()))
+            elif is_head(above.text, line.text) and not above.in_fence:
+                header = ", ".join(filter(None, split_cells(above.text)))
                 for glued in (line, below):
                     if glued is not None and not glued.after_blank:
                         glued.rank = (GLUED, 0)

@@ -1,10 +1,11 @@
 """Splits a text into chunks along its structure; headings become titles."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from time import monotonic
 
+from meve._tables import read_csv_header
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
@@ -19,6 +20,8 @@ CHARS_PER_TOKEN = 20
 TITLE_TOKENS = 40
 """Outer headings are dropped from a title that exceeds this many tokens."""
 JOINT = " › "
+TABLES = (".csv", ".tsv")
+"""The suffixes of tables whose columns are named in the titles of their later chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +100,11 @@ class Chunker:
             spans = list(self._cut(text, check, "CodeSplitter", grammar))
         else:
             spans = list(self._cut(text, check, "TextSplitter"))
-        return self._make_chunks(text, spans, Outline(()), title or file)
+        chunks = self._make_chunks(text, spans, Outline(()), title or file)
+        columns = read_csv_header(text) if name.lower().endswith(TABLES) else []
+        if not columns:
+            return chunks
+        return [*chunks[:1], *(replace(c, title=self._title([title or file, ", ".join(columns)])) for c in chunks[1:])]
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""

@@ -72,7 +72,7 @@ class Packer:
         )  # fmt: skip
         if self.split is None:
             return candidate
-        pieces = find_pieces(candidate.passage.text, self.split)
+        pieces, headers = find_pieces(candidate.passage.text, self.split)
         ratings = self._rate(run, candidate, pieces)
         least = self._least(run) if ratings else float("inf")
         return shorten(
@@ -83,6 +83,7 @@ class Packer:
             max_tokens,
             least=least,
             widen=run.config.packing == "passages",
+            headers=headers,
         )
 
     def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans) -> list[float]:
@@ -171,8 +172,10 @@ class Packer:
             )
 
     def _fills(self, run: Run) -> bool:
-        """Return whether an uncertain context is filled, an empty one too."""
+        """Return whether an uncertain context is filled, an empty one too, unless no verified passage fits in it."""
         config = run.config
+        if any(c.verified for c in run.judged.values()) and not any(c.verified for c in run.candidates):
+            return False
         return config.fill and config.mode == "full" and config.packing == "passages"
 
     def _fill(self, run: Run) -> Composed:

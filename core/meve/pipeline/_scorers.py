@@ -5,10 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from meve._formulas import cosines
+from meve._vectors import validate_scores
 from meve.errors import ModelError, wrap_errors
 from meve.ports import Calibration, Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
+LONG = 1_200
+"""The characters from which a passage exceeds the window of an embedder, of some 250 tokens."""
 UNREAD = "unread_windows"
 """The name in the trace for the windows of a very long passage that its verifier left unread."""
 
@@ -115,10 +118,10 @@ class VerifierScorer:
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
             if self.combiner is not None and inputs:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
-                inputs["logit"] = np.asarray(logits, dtype=np.float32)
-                scores = self.combiner.estimate(inputs)
+                inputs["logit"] = validate_scores(logits, len(candidates), self.verifier.name)
+                scores = self._without_understated(candidates, self.combiner.estimate(inputs), inputs["logit"])
             else:
-                scores = np.asarray(self._scores(query, candidates), dtype=np.float32)
+                scores = validate_scores(self._scores(query, candidates), len(candidates), self.verifier.name)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
             raise ModelError(
                 f"scores of verifier {self.verifier.name!r} must be between 0 and 1, got {scores.min():.3g} to "
@@ -126,6 +129,19 @@ class VerifierScorer:
             )
         unread = self._count_unread(query, candidates)
         return scores, inputs if unread is None else {**inputs, UNREAD: unread}
+
+    def _without_understated(
+        self, candidates: Sequence[Candidate], scores: FloatArray, logits: FloatArray
+    ) -> FloatArray:
+        """Return the scores, those of long passages at least the verifier's own.
+
+        The vector of a long passage is the mean of its windows, so the cosine says little about the one that answers. A
+        combiner that was calibrated anew is another scale, and isn't compared.
+        """
+        is_long = np.array([len(c.passage.content) > LONG for c in candidates], dtype=bool)
+        if not is_long.any() or getattr(self.calibration, "pairs", None):
+            return scores
+        return np.where(is_long, np.maximum(scores, self.verifier.calibration.apply(logits)), scores)
 
     def _count_unread(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray | None:
         """Return how many windows of each passage the verifier left unread, NaN for none; None if it read all."""

@@ -275,7 +275,7 @@ def check_option_names(names: Iterable[str], known: Collection[str] = (), of: st
     known = known or [f.name for f in fields(RetrieverConfig)]
     for name in names:
         if name not in known:
-            near = _find_nearest(str(name), known)
+            near = find_nearest(str(name), known)
             hint = f"did you mean {near!r}? " if near else ""
             raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}known: {', '.join(known)}")
 
@@ -318,7 +318,8 @@ _SAME_MEANING = (
 """Names that libraries have for the same option."""
 
 
-def _find_nearest(name: str, known: Collection[str]) -> str | None:
+def find_nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the known name that one was probably meant to be, or None."""
     meant = [each for same in _SAME_MEANING if name.lower() in same for each in known if each in same]
     near = difflib.get_close_matches(name.lower(), meant or known, n=1, cutoff=0.0 if meant else 0.6)
     return near[0] if near else None

@@ -8,7 +8,7 @@ from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
-from meve.components._sentence_splitter import split_sentences
+from meve.components._sentence_splitter import split_passage
 from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
@@ -172,7 +172,7 @@ class Engine:
             prior=(self.prior or fitted.prior) if needs_prior else None,
             repeats=RepeatedText(),
             find_missing=find_missing,
-            split=split_sentences,
+            split=split_passage,
             verifier_name=self.verifier.name,
             calibration=summarize_calibration(scorer.calibration.to_dict()),
             clock=self.clock,

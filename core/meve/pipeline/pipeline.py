@@ -6,9 +6,10 @@ from functools import partial
 from typing import Any
 
 from meve.clock import Clock, SystemClock
-from meve.errors import InsufficientContextError, ModelError, QueryError, wrap_errors
+from meve.errors import ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
+from meve.pipeline._insufficient import explain_insufficient, raise_insufficient
 from meve.pipeline._packing import Packer
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
@@ -92,15 +93,12 @@ class Pipeline:
         packer.condense(run)
         composed = packer.budget(run)
         sufficient, account = self._sufficiency(run, _passages(run))
+        if not sufficient:
+            account["reason"] = explain_insufficient(run, account)
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
         context = self._context(run, composed, sufficient, account)
         if not sufficient and config.when_insufficient == "raise":
-            verified = sum(p.verified for p in context.passages)
-            raise InsufficientContextError(
-                f"the context isn't sufficient: {verified} of {len(context.passages)} passages verified; read the "
-                "error's `context`, or set when_insufficient to 'return', 'verified_only' or 'abstain'",
-                context,
-            )
+            raise_insufficient(context)
         return context
 
     def _make_packer(self) -> Packer:

@@ -65,7 +65,8 @@ class Trace:
     """The milliseconds of embedding the query."""
     phases: tuple[PhaseTrace, ...]
     sufficiency: Mapping[str, Any]
-    """The estimator's name, its estimate and the threshold; empty without an estimator. `missing` lists the numbers,
+    """The estimator's name, its estimate and the threshold, if there is an estimator. `reason` says in a sentence why
+    the context isn't sufficient. `missing` lists the numbers,
     dates and names of the query that no passage of the context holds, by kind, start and end in the query, in
     characters; they don't change the estimate."""
     candidates: tuple[CandidateTrace, ...]

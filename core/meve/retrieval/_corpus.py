@@ -12,12 +12,15 @@ from meve._locks import ReadWriteLock
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
 from meve.filters import Filter, Where, call_filter
 from meve.pipeline._preparation import default_id
+from meve.pipeline.config import find_nearest
 from meve.ports import DenseIndex, LexicalIndex
 from meve.types import FloatArray, Passage, RowArray
 
 TIE_MARGIN = 16
 """Hits beyond the limit that are fetched at first, to break ties at the limit by id."""
 
+MOST_NAMES = 20
+"""The most metadata names that a warning lists."""
 RowSearch = Callable[[int], tuple[RowArray, FloatArray]]
 
 
@@ -68,6 +71,7 @@ class Corpus:
         self._lexical: dict[str, LexicalIndex] = {lexical.kind: lexical}
         self._lexical_lock = threading.Lock()
         self._filtered: dict[str, RowArray] = {}
+        self._names: frozenset[str] | None = None
         self._removals: list[dict[int, str]] = []
 
     def __len__(self) -> int:
@@ -183,6 +187,7 @@ class Corpus:
         self.next_row = max(self.next_row, *(row + 1 for row in added)) if added else self.next_row
         self.next_id = max(self.next_id, self.next_row)
         self._filtered.clear()
+        self._names = None
 
     def _purge(self) -> None:
         while self._removals:
@@ -211,6 +216,21 @@ class Corpus:
                 self._filtered.clear()
             self._filtered[wanted.key] = rows
         return rows
+
+    def explain_unknown_names(self, where: Where | None) -> dict[str, str]:
+        """Return a sentence for each name of a filter that no passage has in its metadata, by name."""
+        if where is None or callable(where):
+            return {}
+        if self._names is None:
+            self._names = frozenset(name for entry in self.entries.values() for name in entry.passage.metadata)
+        known = sorted(self._names)
+        sentences = {}
+        for name in where:
+            if name not in self._names:
+                near = find_nearest(name, known)
+                hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known[:MOST_NAMES]) or 'none'}"
+                sentences[name] = f"no passage has {name!r} in its metadata, which the filter names; {hint}"
+        return sentences
 
     def new_ids(self, count: int) -> list[str]:
         """Return unused ids for texts that come without; each is given out once."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Never, Self, SupportsIndex, Unpack, overload
 
 from meve._vectors import validate_vectors
+from meve._warn_once import warn_once
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.embedders import ACCURATE
@@ -253,7 +254,17 @@ class Retriever(EditablePassages):
     def _run(self, engine: Engine, question: Query, settings: RetrieverConfig, observer: Observer | None) -> Context:
         dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
         sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
-        return engine.run(question, settings, sources[settings.sources], fallback=lexical, observer=observer)
+        unknown = self._corpus.explain_unknown_names(question.where)
+        for name, sentence in unknown.items():
+            warn_once(f"where {name}", sentence)
+        return engine.run(
+            question,
+            settings,
+            sources[settings.sources],
+            fallback=lexical,
+            notes={"warnings": [*unknown.values()]} if unknown else None,
+            observer=observer,
+        )
 
     def _make_sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[Source, Source]:
         dense = DenseSource(self._corpus, counted=counted)

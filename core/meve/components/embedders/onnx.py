@@ -110,8 +110,9 @@ class OnnxEmbedder:
             ModelError: the model failed.
         """
         room = self.window - self._splitter.count_special()
-        if len(split_query(self._splitter, text, room, name=self.name)) > 1:
-            asked = [part.text for part in find_asked(self._splitter, text, room)]
+        stretches = split_query(self._splitter, text, room, name=self.name)
+        asked = [part.text for part in find_asked(self._splitter, text, room)]
+        if len(stretches) > 1 or asked:
             vectors = self.embed_passages([text, *asked])
             return normalize(join_query(vectors[0], vectors[1:]))
         with wrap_errors(ModelError, f"embedding a query with {self.name}"):

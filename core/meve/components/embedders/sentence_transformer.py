@@ -125,7 +125,7 @@ class SentenceTransformerEmbedder:
                 raise QueryError(f"the query must be text, got {type(text).__name__}")
             return np.asarray(self._encode_query([text])[0], dtype=np.float32)
         stretches = split_query(self._splitter, text, room, name=self.name)
-        asked = find_asked(self._splitter, text, room) if len(stretches) > 1 else []
+        asked = find_asked(self._splitter, text, room)
         vectors = self._encode_query([part.text for part in [*stretches, *asked]])
         whole = self._join(vectors[: len(stretches)], [stretch.tokens for stretch in stretches], [0])[0]
         joined = join_query(whole, vectors[len(stretches) :])

@@ -313,11 +313,11 @@ class CrossEncoderVerifier:
         return other
 
     def _split_query(self, query: str) -> list[TextPiece]:
-        """Return the query; of one over half of the window, what it asks for and all of its stretches."""
+        """Return the query, or its stretches if it is over half of the window; first what it asks for by itself."""
         most = int((1 - _LEAST_SHARE) * self._runtime.window)
         splitter = self._runtime.splitter
         stretches = split_query(splitter, query, most, name=self.name, overlap=int(_OVERLAP * most))
-        return stretches if len(stretches) == 1 else [*find_asked(splitter, query, most), *stretches]
+        return [*find_asked(splitter, query, most), *stretches]
 
 
 def load_calibration_file(folder: Path) -> Calibration | None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from meve._vectors import validate_vectors
+from meve._vectors import validate_scores
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
 from meve.components._component_check import check_component
 from meve.errors import ConfigurationError, ModelError, PassageError, QueryError, wrap_errors
@@ -74,7 +74,7 @@ class ScoreVerifier:
             return np.zeros(0, dtype=np.float32)
         with wrap_errors(ModelError, f"scoring with {self.name}"):
             scores = self._scores(query, list(passages))
-        raw = validate_vectors(scores, (len(passages),), self.name)
+        raw = validate_scores(scores, len(passages), self.name)
         if self.calibration is UNCALIBRATED and (raw.min() < 0 or raw.max() > 1):
             raise ModelError(
                 f"{self.name} must return probabilities, got scores from {raw.min():.3g} to {raw.max():.3g}: "

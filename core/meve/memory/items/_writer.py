@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from meve.errors import DuplicateIdError
@@ -154,14 +154,15 @@ def extended(record: MemoryRecord, now: datetime) -> datetime | None:
 
 
 def to_refresh(records: Iterable[MemoryRecord], now: datetime) -> list[str]:
-    """Return the ids of items whose expiry a refreshing read extends by a second or more."""
+    """Return the ids of items whose expiry a refreshing read extends by a second or more, or a tenth of their TTL."""
     return [
         r.id
         for r in records
         if r.expires_at is not None
         and not r.hold
+        and (ttl := refresh_ttl(r)) is not None
         and (end := extended(r, now)) is not None
-        and (end - r.expires_at).total_seconds() >= 1
+        and end - r.expires_at >= min(timedelta(seconds=1), ttl / 10)
     ]
 
 

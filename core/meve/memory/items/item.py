@@ -17,6 +17,8 @@ Label: TypeAlias = str | int
 Namespace: TypeAlias = tuple[Label, ...]
 NAMES_LENGTH = 65_536
 """The most characters of a namespace and a key as JSON."""
+GENERAL_NAMES = {"content", "data", "fact", "facts", "memory", "note", "text", "value"}
+"""Names of fields that tell nothing about their text."""
 _MAX_INT = 10**1_000
 _encode = json.JSONEncoder(sort_keys=True).encode
 
@@ -154,15 +156,17 @@ def canonical(value: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Mapping[str, Any]) -> str:
-    """Return all texts of a value as one: a single text unchanged, several with their names.
+    """Return all texts of a value as one, each after its name; a single text without a name such as `text`.
 
-    >>> value_text({"content": {"text": "Likes tea."}})
-    'Likes tea.'
+    >>> value_text({"content": {"text": "Likes tea."}}), value_text({"employer": "Acme"})
+    ('Likes tea.', 'employer: Acme')
     >>> value_text({"drink": "tea", "cups": [2, 3], "at": None})
     'drink: tea; cups: 2; cups: 3'
     """
     texts = list(_leaves("", value))
-    return texts[0][1] if len(texts) == 1 else "; ".join(f"{name}: {text}" for name, text in texts)
+    if len(texts) == 1 and texts[0][0].lower() in GENERAL_NAMES:
+        return texts[0][1]
+    return "; ".join(f"{name}: {text}" for name, text in texts)
 
 
 def named_texts(value: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """Reduce passages to their title and evidence sentences before packing (phase 5, with `packing="sentences"`)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 
+from meve._tables import find_headers
 from meve.pipeline.phases.verify import score_candidates
 from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query, TextSpans
@@ -29,7 +30,7 @@ def condense(
     """Reduce each candidate to the sentences that reach the threshold, unless it was shortened before.
 
     If none does, a verified candidate stays whole, since something in it answers, and another is reduced to its best
-    sentence.
+    sentence. A row of a table keeps its header.
 
     Args:
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
@@ -73,9 +74,14 @@ def _read_again(
     pieces = [
         Candidate(passage=Passage(id=_key(c, n), title=c.passage.title, text=text), origin="sentence")
         for c, sentences in zip(candidates, parts, strict=True)
-        for n, text in enumerate(sentences)
+        for n, text in enumerate(_with_headers(sentences))
     ]
     yield from ((piece.id, piece.score or 0.0) for piece in score_candidates(query, pieces, scorer))
+
+
+def _with_headers(sentences: Sequence[str]) -> list[str]:
+    headers = find_headers(sentences)
+    return [f"{sentences[headers[n]]}\n{text}" if n in headers else text for n, text in enumerate(sentences)]
 
 
 def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, int]]:
@@ -95,9 +101,11 @@ def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, fl
     kept = [n for n, score in enumerate(own) if score >= threshold]
     if not kept and not candidate.verified:
         kept = [own.index(max(own))]
+    headers = find_headers(sentences)
+    kept = sorted({*kept, *(headers[n] for n in kept if n in headers)})
     if len(kept) in (0, len(sentences)):
         return candidate
-    passage = candidate.passage.with_text(_join(sentences, kept))
+    passage = candidate.passage.with_text(_join(sentences, kept, {*headers, *headers.values()}))
     return replace(candidate, passage=passage, tokens=None, sentences=tuple(kept))
 
 
@@ -105,14 +113,24 @@ def _key(candidate: Candidate, n: int) -> str:
     return f"{candidate.id}\0{n}"
 
 
-def _join(sentences: Sequence[str], kept: Sequence[int]) -> str:
-    blocks: list[str] = []
+def _join(sentences: Sequence[str], kept: Sequence[int], rows: Set[int]) -> str:
+    """Return the kept sentences with marks of omitted ones; what belongs to a table stands on lines of its own."""
+    blocks: list[tuple[str, bool]] = []
     before = -1
     for n in kept:
         if n > before + 1:
-            blocks.append(GAP)
-        blocks.append(sentences[n].strip())
+            blocks.append((GAP, False))
+        blocks.append((sentences[n].strip(), n in rows))
         before = n
     if before < len(sentences) - 1:
-        blocks.append(GAP)
-    return " ".join(blocks)
+        blocks.append((GAP, False))
+    return join_blocks(blocks)
+
+
+def join_blocks(blocks: Sequence[tuple[str, bool]]) -> str:
+    """Join texts by a space, or by a line break where one of two neighbours belongs to a table."""
+    joined, in_table = blocks[0]
+    for text, is_table in blocks[1:]:
+        joined += ("\n" if is_table or in_table else " ") + text
+        in_table = is_table
+    return joined

@@ -4,22 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from meve._pasted_text import holds_pasted_text
 from meve.ports import Source
 from meve.types import Candidate, Query
 
 FEWEST_HITS = 3
 """Keyword shares need at least this many candidates with a word of the query: the best of fewer may be a chance hit."""
 
-LONGEST_COMPARED = 1_000
-"""The most characters of a query with keyword shares: the words of a pasted text outweigh those of its question."""
-
 
 def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]:
     """Return at most k candidates from each source; duplicates are merged, with all their scores.
 
     The candidates of the first source come first, then what the next adds. If one of the sources has a method
-    `score_ids`, every candidate that it knows gets a `keyword_share`, whichever source found it. Queries of more than
-    1,000 characters have none.
+    `score_ids`, every candidate that it knows gets a `keyword_share`, whichever source found it; unless the query holds
+    a pasted text, whose words outweigh those of the question.
 
     Source: MeVe (Ottem 2025), section 3.2.
     """
@@ -30,7 +28,7 @@ def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]
             known = merged.get(candidate.id)
             merged[candidate.id] = candidate if known is None else _merge(known, candidate)
     keywords = next((s for s in sources if getattr(s, "score_ids", None)), None)
-    if len(query.text) > LONGEST_COMPARED:
+    if holds_pasted_text(query.text):
         keywords = None
     return list(merged.values()) if keywords is None else _add_keyword_shares(query, list(merged.values()), keywords)
 

@@ -3,10 +3,12 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from types import MappingProxyType
 
-from meve.pipeline.phases.condense import GAP, SplitSentences
+from meve._tables import find_headers
+from meve.pipeline.phases.condense import GAP, SplitSentences, join_blocks
 from meve.ports import TokenCounter
 from meve.types import Candidate, TextSpans
 
@@ -30,16 +32,26 @@ def share_budget(candidates: Sequence[Candidate], max_tokens: int, overhead: int
     return max(max_tokens // sharing - overhead * (sharing > 1), min(LEAST, max_tokens))
 
 
-def find_pieces(text: str, split: SplitSentences) -> list[tuple[int, int]]:
-    """Return the start and end of each sentence; one of many words is cut into lines, and these after 20 words."""
+def find_pieces(text: str, split: SplitSentences) -> tuple[list[tuple[int, int]], dict[int, int]]:
+    """Return the start and end of each piece, and for pieces that are rows of a table the index of their header's.
+
+    A piece is a sentence; one of many words is cut into lines, and these after 20 words. Headers aren't cut.
+    """
     pieces: list[tuple[int, int]] = []
+    headers: dict[int, int] = {}
+    first: dict[int, int] = {}
     at = 0
-    for sentence in split(text):
+    sentences = split(text)
+    rows = find_headers(sentences)
+    for n, sentence in enumerate(sentences):
         start = text.find(sentence, at)
         if start >= 0:
             at = start + len(sentence)
-            pieces += _cut(text, start, at)
-    return pieces or list(_cut(text, 0, len(text)))
+            first[n] = len(pieces)
+            pieces += [(start, at)] if n in rows.values() else _cut(text, start, at)
+            if rows.get(n) in first:
+                headers |= dict.fromkeys(range(first[n], len(pieces)), first[rows[n]])
+    return pieces or list(_cut(text, 0, len(text))), headers
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -70,6 +82,7 @@ def shorten(
     *,
     least: float,
     widen: bool = True,
+    headers: Mapping[int, int] = MappingProxyType({}),
 ) -> Candidate:
     """Reduce a candidate to its best pieces and their neighbours, as many as fit.
 
@@ -81,6 +94,8 @@ def shorten(
         max_tokens: the most tokens of the shortened passage.
         least: the least rating of a piece that is evidence.
         widen: whether to add neighbours where there is evidence too.
+        headers: for rows of tables, the index of the header's piece, which comes with them unless that leaves no room
+            for the best row.
 
     Returns:
         The shortened candidate; the given one if not even its best piece fits.
@@ -90,14 +105,19 @@ def shorten(
     chosen: set[int] = set()
 
     def add(n: int) -> bool:
-        fits = 0 <= n < len(pieces) and n not in chosen and _tokens([*chosen, n]) <= max_tokens
-        if fits:
-            chosen.add(n)
-        return fits
+        if not 0 <= n < len(pieces) or n in chosen:
+            return False
+        with_header = chosen | {n, headers.get(n, n)}
+        for wanted in (with_header, *([] if chosen else [{n}])):
+            if _tokens(wanted) <= max_tokens:
+                chosen.update(wanted)
+                return True
+        return False
 
-    def _tokens(kept: Sequence[int]) -> int:
-        return counter.count(candidate.passage.with_text(_join(candidate.passage.text, pieces, kept)).prompt_text)
+    def _tokens(kept: Set[int]) -> int:
+        return counter.count(candidate.passage.with_text(_join(candidate.passage.text, pieces, kept, rows)).prompt_text)
 
+    rows = {*headers, *headers.values()}
     seeds = [n for n in evidence or ranked[:1] if add(n)]
     if widen or not evidence:
         sides = [(n, step) for n in seeds for step in (1, -1)]
@@ -106,19 +126,19 @@ def shorten(
     if not chosen:
         return candidate
     kept = sorted(chosen)
-    passage = candidate.passage.with_text(_join(candidate.passage.text, pieces, kept))
+    passage = candidate.passage.with_text(_join(candidate.passage.text, pieces, chosen, rows))
     return replace(candidate, passage=passage, tokens=counter.count(passage.prompt_text), sentences=tuple(kept))
 
 
-def _join(text: str, pieces: TextSpans, kept: Sequence[int]) -> str:
+def _join(text: str, pieces: TextSpans, kept: Set[int], rows: Set[int]) -> str:
     """Return the pieces as they stand in the text, with a mark where something is left out."""
-    blocks: list[str] = []
+    blocks: list[tuple[str, bool]] = []
     before = -2
     for n in sorted(kept):
         start, end = pieces[n]
         if n == before + 1:
-            blocks[-1] += text[pieces[before][1] : end]
+            blocks[-1] = (blocks[-1][0] + text[pieces[before][1] : end], blocks[-1][1] or n in rows)
         else:
-            blocks += [GAP, text[start:end]] if n > 0 else [text[start:end]]
+            blocks += [(GAP, False), (text[start:end], n in rows)] if n > 0 else [(text[start:end], n in rows)]
         before = n
-    return " ".join([*blocks, GAP] if before < len(pieces) - 1 else blocks)
+    return join_blocks([*blocks, (GAP, False)] if before < len(pieces) - 1 else blocks)

@@ -1,0 +1,93 @@
+"""Find the rows of tables in Markdown and CSV, and the headers that name their columns."""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+_RULE = re.compile(r":?-+:?")
+_NUMBER = re.compile(r"[+-]?[\d.,:%/-]+")
+_DELIMITERS = "\t;,"
+FEWEST_LINES = 3
+"""The fewest lines of a text in CSV: a header and two rows."""
+
+
+def split_cells(line: str) -> list[str]:
+    """Return the cells of a table's row in Markdown.
+
+    >>> split_cells("| Name | Weight |"), split_cells("Name | Weight")
+    (['Name', 'Weight'], ['Name', 'Weight'])
+    """
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def is_head(above: str, line: str) -> bool:
+    """Return whether two lines are the header of a table in Markdown and the rule below it."""
+    if "|" not in line or "|" not in above:
+        return False
+    rule = split_cells(line)
+    return all(map(_RULE.fullmatch, rule)) and len(rule) == len(split_cells(above))
+
+
+def read_csv_header(text: str) -> list[str]:
+    """Return the names of the columns of a text in CSV, separated by tabs, semicolons or commas; empty for other texts.
+
+    Each line is a row, all have as many fields, three or more (two with tabs), and none in the first is a number or
+    empty.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) < FEWEST_LINES:
+        return []
+    for delimiter in _DELIMITERS:
+        fewest = 2 if delimiter == "\t" else 3
+        if lines[0].count(delimiter) + 1 < fewest:
+            continue
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error:
+            continue
+        names = [name.strip() for name in rows[0]]
+        has_names = all(name and not _NUMBER.fullmatch(name) for name in names)
+        if has_names and len(names) >= fewest and len(rows) == len(lines) and len({len(row) for row in rows}) == 1:
+            return names
+    return []
+
+
+def split_tables(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, and whether each belongs to a table: a header with its rule, a row, or other lines."""
+    lines = text.split("\n")
+    if read_csv_header(text):
+        yield from ((line, True) for line in lines if line.strip())
+        return
+    other: list[str] = []
+    n, in_table = 0, False
+    while n < len(lines):
+        is_first = n + 1 < len(lines) and is_head(lines[n], lines[n + 1])
+        in_table = is_first or (in_table and "|" in lines[n])
+        taken = lines[n : n + 1 + is_first]
+        if in_table:
+            if other:
+                yield "\n".join(other), False
+            other = []
+            yield "\n".join(taken), True
+        else:
+            other += taken
+        n += len(taken)
+    if other:
+        yield "\n".join(other), False
+
+
+def find_headers(parts: Sequence[str]) -> Mapping[int, int]:
+    """Return for each row among the parts of a text the index of its header, by the index of the row."""
+    if read_csv_header("\n".join(parts)):
+        return dict.fromkeys(range(1, len(parts)), 0)
+    headers: dict[int, int] = {}
+    header: int | None = None
+    for n, part in enumerate(parts):
+        above, rule, rest = [*part.split("\n", 2), "", ""][:3]
+        if rule and not rest and is_head(above, rule):
+            header = n
+        elif header is not None and "|" in part and not rule:
+            headers[n] = header
+        else:
+            header = None
+    return headers

@@ -1,0 +1,48 @@
+"""MeVeStore as LangGraph's own tests use a store: names of fields, None as a value, short TTLs."""
+
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("langgraph")
+
+from langchain_meve import MeVeStore
+
+ALICE = ("memories", "alice")
+
+
+@pytest.fixture
+def memory(word_memory):
+    return word_memory
+
+
+@pytest.fixture
+def store(memory):
+    return MeVeStore(memory, namespaces="memories/{user_id}/*")
+
+
+def test_value_with_one_field_is_found_by_the_name_of_the_field(store):
+    """`text` and the like say nothing, and stay out of the text."""
+    store.put(ALICE, "job", {"employer": "Acme"})
+    store.put(ALICE, "tea", {"data": "Alice drinks tea."})
+    texts = {record.metadata["key"]: record.text for record in store.memory.list(user_id="alice")}
+    assert texts == {"job": "employer: Acme", "tea": "Alice drinks tea."}
+    assert store.search(ALICE, query="employer")[0].key == "job"
+
+
+def test_putting_none_erases_the_item(store):
+    store.put(ALICE, "job", {"employer": "Acme"})
+    store.put(ALICE, "job", None)
+    assert store.get(ALICE, "job") is None
+    assert store.memory.list(user_id="alice") == []
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.0, 10.0])
+def test_each_read_restarts_a_short_ttl_too(memory, clock, seconds):
+    store = MeVeStore(memory, namespaces="{user_id}/*")
+    store.put(("alice", "x"), "mood", {"text": "hurry"}, ttl=timedelta(seconds=seconds))
+    for _ in range(5):
+        clock.advance(timedelta(seconds=0.6 * seconds))
+        assert store.get(("alice", "x"), "mood") is not None
+    clock.advance(timedelta(seconds=1.1 * seconds))
+    assert store.get(("alice", "x"), "mood") is None
