@@ -31,10 +31,11 @@ from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
+from meve.memory._write.eraser import ErasureReport, unknown
 from meve.memory._write.extraction_queue import ExtractionQueue
 from meve.memory._write.fact_writer import FactWriter
 from meve.memory._write.record_factory import RecordOptions
-from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
+from meve.memory._write.writer import RecordWriter, UpdateOptions
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
+from meve.memory._write.eraser import ErasureReport, check_not_held
+from meve.memory._write.writer import RecordWriter
 from meve.memory.items.item import (
     Drop,
     Namespace,
