@@ -150,7 +150,8 @@ class Operations:
                 belong to `user_id`.
             source: the source of memories of mem0.
             policy_class: their class; not `instruction`.
-            restore_erased: whether records that were deleted from this memory come back.
+            restore_erased: whether records that were deleted from this memory, or expired here, come back, and what
+                derives from them.
             dry_run: only report.
             reason: for the audit log; must hold no content.
 
