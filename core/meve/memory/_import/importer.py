@@ -87,7 +87,7 @@ class Importer:
 
     def _admit(self, record: MemoryRecord) -> MemoryRecord:
         """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""
-        text = all_text(record.text, record.metadata)
+        text = all_text(record.text, record.metadata, record.tags)
         policy_class, _ = self.runtime.gate.admit(text, record.source, record.policy_class)
         return replace(record, policy_class=policy_class)
 

@@ -76,21 +76,7 @@ class RecordWriter(RecordEraser):
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         origins = check_origins(derived_from)
-        record = make_record(
-            text,
-            user_id=user_id,
-            policy=runtime.policy,
-            now=now,
-            classifier=runtime.classifier,
-            tagger=runtime.tagger,
-            may_instruct=not origins,
-            **options,
-        )
-        admitted, why = runtime.gate.admit(
-            all_text(text, record.metadata), record.source, record.policy_class,
-            is_classified=options.get("policy_class") is None and not record.metadata,
-        )  # fmt: skip
-        record = replace(record, policy_class=admitted)
+        record, why = self._make(text, user_id, now, may_instruct=not origins, **options)
         _check_shareable(runtime.policy, user, record.policy_class)
         stored = runtime.stored(record)
         with runtime.store.writing() as transaction:
@@ -108,14 +94,15 @@ class RecordWriter(RecordEraser):
         """Change values of a record. Raises what `GovernedMemory.update` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
+        options["tags"] = tags = _as_given(options.get("tags"))
         changes = self._checked(options)
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
         before = _check_found(runtime.store.find(user, record_id), record_id, now)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
-        if changes.keys() & {"text", "metadata"}:
-            text = all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
+        if changes.keys() & {"text", "metadata", "tags"}:
+            text = all_text(*(changes.get(name, getattr(before.record, name)) for name in ("text", "metadata")), tags or ())
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
@@ -151,17 +138,7 @@ class RecordWriter(RecordEraser):
             "metadata": former.metadata, "pinned": former.pinned,
         }  # fmt: skip
         chosen: RecordOptions = {**inherited, **options}
-        record = make_record(
-            text,
-            user_id=user_id,
-            policy=runtime.policy,
-            now=now,
-            classifier=runtime.classifier,
-            tagger=runtime.tagger,
-            **chosen,
-        )
-        admitted, _ = runtime.gate.admit(all_text(text, record.metadata), record.source, record.policy_class)
-        record = replace(record, policy_class=admitted)
+        record, _ = self._make(text, user_id, now, **chosen)
         fresh = runtime.stored(replace(record, derived_from=former.derived_from))
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
@@ -183,6 +160,28 @@ class RecordWriter(RecordEraser):
             detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}
             transaction.log(runtime.event(user, closed, "supersede", reason, now, **detail))
         return record
+
+    def _make(
+        self,
+        text: str,
+        user_id: UserId | None,
+        now: datetime,
+        *,
+        may_instruct: bool = True,
+        **options: Unpack[RecordOptions],
+    ) -> tuple[MemoryRecord, str]:
+        """Return a new record as the gate admits it, and why it is private; empty if nothing made it private."""
+        runtime, tags = self.runtime, _as_given(options.get("tags"))
+        options["tags"] = tags
+        record = make_record(
+            text, user_id=user_id, policy=runtime.policy, now=now, classifier=runtime.classifier, tagger=runtime.tagger,
+            may_instruct=may_instruct, **options,
+        )  # fmt: skip
+        admitted, why = runtime.gate.admit(
+            all_text(text, record.metadata, tags or ()), record.source, record.policy_class,
+            is_classified=options.get("policy_class") is None and not (record.metadata or tags),
+        )  # fmt: skip
+        return replace(record, policy_class=admitted), why
 
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
@@ -240,6 +239,11 @@ class RecordWriter(RecordEraser):
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
+
+
+def _as_given(tags: Any) -> Any:  # noqa: ANN401
+    """Return tags for the gate, in capital and small letters as they were given, if they can be read twice."""
+    return tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags
 
 
 def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:

@@ -97,7 +97,7 @@ class ItemWriter:
         metadata = metadata_of(put, now)
         chosen: PolicyClass = check_choice(put.policy_class, "policy_class", PolicyClass)
         text = value_text(metadata["value"]) if put.text is None else put.text
-        admitted, _ = self.runtime.gate.admit(f"{text}\n{named_texts(metadata['value'])}", "item", chosen)
+        admitted, _ = self.runtime.gate.admit(f"{put.key}: {text}\n{named_texts(metadata['value'])}", "item", chosen)
         return MemoryRecord(
             id=record_id,
             kind="item",
