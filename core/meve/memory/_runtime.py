@@ -127,7 +127,7 @@ class MemoryRuntime:
             verifier=verifier,
             verify_threshold=options.get("verify_threshold", 0.5),
             tokens=tokens,
-            clock=store.keep_time(options.get("clock") or SystemClock(), reset=options.get("reset_clock", False)),
+            clock=store.keep_time(options.get("clock") or SystemClock(), reset=check_flag(options.get("reset_clock", False), "reset_clock")),
             chain=chain,
             contradiction=contradiction,
             updates=options.get("updates") or TrainedUpdateJudge(contradiction),
@@ -217,6 +217,7 @@ class MemoryRuntime:
 _PROTOCOLS: Mapping[str, type] = {
     "clock": Clock, "contradiction": Contradiction, "updates": UpdateJudge, "usage": UsageJudge,
     "classifier": Classifier, "tagger": Tagger, "summariser": Summariser,
+    "secrets": SecretDetector,
 }  # fmt: skip
 """By option, the methods that a component needs. Embedder, verifier and tokens are checked where they are resolved."""
 
