@@ -161,7 +161,8 @@ def test_deleting_what_an_extractor_wrote_leaves_what_it_closed(memory, clock, a
 def test_deleting_what_an_update_is_made_of_erases_the_update(memory, clock):
     memory.add(LYON, user_id="ann", id="lyon")
     clock.advance(timedelta(days=1))
-    [new] = say(memory, "I live in Lyon and work there.", rules=decide("update", LYON + " I work there.", id="lyon")).added
+    rules = decide("update", LYON + " I work there.", id="lyon")
+    [new] = say(memory, "I live in Lyon and work there.", rules=rules).added
     assert memory.delete("lyon", user_id="ann").erased == tuple(sorted(["lyon", new.id]))
 
 

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import re
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace

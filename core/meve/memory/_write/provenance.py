@@ -88,11 +88,14 @@ def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredReco
     """
     by_id = {s.record.id: s.record for s in records}
     ids = {each for each, record in by_id.items() if session in _sessions_of(record)}
-    while derived := {
-        each
-        for each, record in by_id.items()
-        if any(origin in ids and not _is_copy(by_id[origin], record) for origin in record.derived_from)
-    } - ids:
+    while (
+        derived := {
+            each
+            for each, record in by_id.items()
+            if any(origin in ids and not _is_copy(by_id[origin], record) for origin in record.derived_from)
+        }
+        - ids
+    ):
         ids |= derived
     return [s for s in records if s.record.id in ids]
 

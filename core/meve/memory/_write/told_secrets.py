@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 _TRIGGER = re.compile(
-    r"pin\b|puk\b|pass|pwd|pw:|code|key|combination|combo\b|log ?in|sign ?in|user|cv[vc]|phrase|seed|sort|account|ssn|social|get in|wpa"
-    r"|opens?\b|unlock|disarm|gate|door",
+    r"pin\b|puk\b|pass|pwd|pw:|code|key|combination|combo\b|log ?in|sign ?in|user|cv[vc]|phrase|seed|sort|account|ssn"
+    r"|social|get in|wpa|opens?\b|unlock|disarm|gate|door",
     re.IGNORECASE,
 )
 """Text without any of these tells nothing that is found here."""
@@ -24,7 +24,10 @@ _CODE = rf"""(?:
     )"""
 """What has a number that opens something."""
 _NUMBER = r"[A-Z]{0,3}\d(?:[ .\u2013-]?\d){2,11}[#*]?(?![\w:%\u20ac$]|[.,]\d)"
-_IS = r"(?:\s+(?:is|was|are)(?:\s+(?:now|still|again|just|simply|currently))?|(?:\s+(?:is|was|has\s+been))?\s+(?:changed|set|reset|goes)\s+to|\s*[:=]|\s*->)"
+_IS = (
+    r"(?:\s+(?:is|was|are)(?:\s+(?:now|still|again|just|simply|currently))?"
+    r"|(?:\s+(?:is|was|has\s+been))?\s+(?:changed|set|reset|goes)\s+to|\s*[:=]|\s*->)"
+)
 _WHERE = r"(?:\s+(?:for|of|to|at|on|in|from|I|we|that|which)\s+(?:[\w'\u2019-]+\s+){0,5}?[\w'\u2019-]+)?"
 _TELLS = rf"(?:['\u2019]s(?:\s+now)?|{_WHERE}{_IS})"
 _NUMBERS = re.compile(
@@ -49,14 +52,15 @@ _NUMBERS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A number that is told as a code."""
-_STRICT = rf"""(?:(?:{_OWN}|card|debit|credit|bank|sim|atm|phone|door|banking)\s+(?:\w+\s+)?pin\b|(?-i:\bPIN\b)|\bpuk\b|\bpasscode\b
+_STRICT = rf"""(?:(?:{_OWN}|card|debit|credit|bank|sim|atm|phone|door|banking)\s+(?:\w+\s+)?pin\b|(?-i:\bPIN\b)
+    |\bpuk\b|\bpasscode\b
     |\b{_OWN}\s+(?:\w+\s+){{0,2}}?(?!(?:postal|post|zip|area|error|exit|status|country|dialling|product|discount|promo
         |voucher|coupon|bar|qr|dress|colou?r|source|tax|course|return|morse|genetic|building|http|booking|airport|language
         |currency|class|item|part|article|order|tracking)\b)\w+\s+code\b
     |\b(?:sms|intercom|authenticator|door|gate|garage|alarm|safe|access|entry|security)\s+code\b
     |\b(?:lock|door|gate|safe|garage|alarm)\b[^.?!\n]{{0,20}}?\bcode\b)"""
 _CLAUSE = r"(?=\s*(?:[.,;!)\n]|$|and\b|but\b|as\b|if\b))"
-_CODE_NUMBER = rf"(?<![\w\#.,:\u20ac$\u00a3-])(?!(?:19|20)\d\d\b)\d(?:[ -]?\d){{2,7}}[A-Z\#*]?(?![\w:%]|[.,]\d)"
+_CODE_NUMBER = r"(?<![\w\#.,:\u20ac$\u00a3-])(?!(?:19|20)\d\d\b)\d(?:[ -]?\d){2,7}[A-Z\#*]?(?![\w:%]|[.,]\d)"
 _NEAR = re.compile(
     rf"""{_STRICT}[^.?!\n]{{0,40}}?{_CODE_NUMBER}{_CLAUSE}
     |{_CODE_NUMBER}\s+(?:as|is|for|=)\s[^.?!\n]{{0,8}}?{_STRICT}""",
@@ -94,8 +98,8 @@ string secret safe secure insecure weak strong long short longer shorter empty b
 stored saved hashed encrypted hidden visible public private default temporary static here there below above attached
 gone lost leaked stolen broken fine good okay easy hard simple complex something someone mine yours ours this that these
 those what which only also unset hers theirs enough important necessary mandatory masked shown sent written printed old
-older outdated stale new random unique accepted rejected refused denied allowed valid guessable better worse terrible bad
-awful great funny boring impossible possible case-sensitive ready compromised unchanged confidential personal
+older outdated stale new random unique accepted rejected refused denied allowed valid guessable better worse terrible
+bad awful great funny boring impossible possible case-sensitive ready compromised unchanged confidential personal
 """
 _NO_PASSWORDS = frozenset(_NO_VALUES.split())
 _ADJECTIVE = re.compile(r"(?:ed|able|ible|ing|less|ful|ous|ive|ly)$")
@@ -113,7 +117,8 @@ def tells_secret(text: str) -> bool:
     """
     if not _TRIGGER.search(text):
         return False
-    return bool(_NUMBERS.search(text) or _NEAR.search(text) or _MIXED.search(text) or _PHRASE.search(text) or any(_find_passwords(text)))
+    patterns = (_NUMBERS, _NEAR, _MIXED, _PHRASE)
+    return any(pattern.search(text) for pattern in patterns) or any(_find_passwords(text))
 
 
 def _find_passwords(text: str) -> Iterator[str]:

@@ -102,7 +102,8 @@ class RecordWriter(RecordEraser):
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
         if changes.keys() & {"text", "metadata", "tags"}:
-            text = all_text(*(changes.get(name, getattr(before.record, name)) for name in ("text", "metadata")), tags or ())
+            metadata = changes.get("metadata", before.record.metadata)
+            text = all_text(changes.get("text", before.record.text), metadata, tags or ())
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
