@@ -54,7 +54,7 @@ _NUMBERS = re.compile(
 """A number that is told as a code."""
 _STRICT = rf"""(?:(?:{_OWN}|card|debit|credit|bank|sim|atm|phone|door|banking)\s+(?:\w+\s+)?pin\b|(?-i:\bPIN\b)
     |\bpuk\b|\bpasscode\b
-    |\b{_OWN}\s+(?:\w+\s+){{0,2}}?(?!(?:postal|post|zip|area|error|exit|status|country|dialling|product|discount|promo
+    |\b(?:my|our|your|his|her)\s+(?:\w+\s+){{0,2}}?(?!(?:postal|post|zip|area|error|exit|status|country|dialling|product|discount|promo
         |voucher|coupon|bar|qr|dress|colou?r|source|tax|course|return|morse|genetic|building|http|booking|airport|language
         |currency|class|item|part|article|order|tracking)\b)\w+\s+code\b
     |\b(?:sms|intercom|authenticator|door|gate|garage|alarm|safe|access|entry|security)\s+code\b
