@@ -119,6 +119,7 @@ def test_tags_are_casefolded(file, clock):
 
 COMPONENTS = {
     "updates": "judge()", "usage": "judge()", "contradiction": "find_difference()", "classifier": "classify()",
+    "secrets": "find_secret()",
     "tagger": "tag()", "summariser": "summarise()", "clock": "now() and elapsed()", "policy": "a Policy",
     "verify_threshold": "between 0 and 1", "embedder": "embedder", "verifier": "verifier", "tokens": "tokens",
 }  # fmt: skip

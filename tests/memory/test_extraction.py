@@ -142,6 +142,30 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
     assert LYON in texts(memory)
 
 
+@pytest.mark.parametrize("action", ["update", "supersede"])
+def test_deleting_what_an_extractor_wrote_leaves_what_it_closed(memory, clock, action):
+    """A model's link must not widen an erasure: the earlier fact stays, closed and named, and can be taken back."""
+    memory.add(LYON, user_id="ann", id="lyon")
+    clock.advance(timedelta(days=1))
+    [new] = say(memory, "I live in Oslo now.", rules=decide(action, "I live in Oslo.", id="lyon")).added
+    for dry_run in (True, False):
+        report = memory.delete(new.id, user_id="ann", dry_run=dry_run)
+        assert (report.erased, report.left_closed) == ((new.id,), ("lyon",))
+    assert texts(memory) == []
+    memory.maintain()
+    assert texts(memory) == []
+    memory.restore("lyon", user_id="ann")
+    assert texts(memory) == [LYON]
+
+
+def test_deleting_what_an_update_is_made_of_erases_the_update(memory, clock):
+    memory.add(LYON, user_id="ann", id="lyon")
+    clock.advance(timedelta(days=1))
+    rules = decide("update", LYON + " I work there.", id="lyon")
+    [new] = say(memory, "I live in Lyon and work there.", rules=rules).added
+    assert memory.delete("lyon", user_id="ann").erased == tuple(sorted(["lyon", new.id]))
+
+
 @pytest.mark.parametrize(
     ("rules", "problem"),
     [

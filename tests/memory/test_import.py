@@ -162,6 +162,45 @@ def test_what_has_expired_or_was_erased_here_stays_away(memory):
     assert memory.import_(data, restore_erased=True).added == ["tea"]
 
 
+@pytest.mark.parametrize("way", ["delete", "expire"])
+def test_what_derives_from_a_record_that_is_gone_here_stays_away_and_is_reported(memory, way):
+    memory.add("Tea is at four.", user_id="alice", id="tea", source="doc", ttl=timedelta(days=2))
+    memory.add("Tea: four.", user_id="alice", id="derived", source="summary", derived_from=["tea"])
+    memory.add("Four!", user_id="alice", id="of-derived", source="summary", derived_from=["derived"])
+    memory.add("I like chess.", user_id="alice", id="chess")
+    data = as_json(memory.export(user_id="alice"))
+    for row in data["records"]:
+        row["expires_at"] = None
+    if way == "delete":
+        memory.delete("tea", user_id="alice")
+        erased, expired = ["derived", "of-derived", "tea"], []
+    else:
+        memory.clock.inner.advance(timedelta(days=3))
+        memory.maintain()
+        erased, expired = [], ["derived", "of-derived", "tea"]
+    data["records"].append({**data["records"][0], "id": "new", "derived_from": ["tea"], "source": "doc"})
+    for dry_run in (True, False):
+        report = memory.import_(data, dry_run=dry_run)
+        assert (report.added, report.known, report.derived) == ([], ["chess"], ["new"])
+        assert (sorted(report.erased), sorted(report.expired)) == (erased, expired)
+    assert [r.id for r in memory.list(user_id="alice")] == ["chess"]
+    back = memory.import_(data, restore_erased=True)
+    assert sorted(back.added) == ["derived", "new", "of-derived", "tea"]
+
+
+@pytest.mark.parametrize("maintained", [False, True])
+def test_a_second_import_revives_no_memory_of_mem0_that_expired_here(target, maintained):
+    rows = MEM0["results"][2:3]
+    assert target.import_(rows).added == ["3"]
+    target.clock.inner.advance(timedelta(days=31))
+    if maintained:
+        target.maintain()
+    report = target.import_(rows)
+    assert (report.added, report.expired) == ([], ["3"])
+    assert target.list(user_id="bob") == []
+    assert target.import_(rows, restore_erased=True).added == ["3"]
+
+
 def test_memories_of_mem0_come_in_with_given_source_and_class(target):
     report = target.import_(MEM0, user_id="alice")
     assert (report.format, report.expired, len(report.added)) == ("mem0", ["4"], 1)

@@ -87,3 +87,9 @@ def test_multiline_fact_is_included_whole_or_not_at_all(memory):
         )
         assert prompt.facts.count("sun and") == prompt.facts.count("water") == prompt.facts.count("bed")
         assert prompt.left_out["facts"] == len(prompt.recall.passages) - prompt.facts.count("bed")
+
+
+@pytest.mark.parametrize("budget", [5, {"standing_tokens": 9}, PromptBudget])
+def test_budget_of_another_type_is_refused(filled, budget):
+    with pytest.raises(ConfigurationError, match="budget must be a PromptBudget"):
+        filled.prompt("bread?", user_id="alice", budget=budget)

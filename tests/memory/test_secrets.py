@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -11,6 +12,7 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory._write.secrets import PatternSecretDetector
 from meve.memory.turns import record_turns
 from tests.memories import WordClassifier, open_memory
+from tests.memory import secret_wordings
 
 SECRET = "The deploy key is AKIAIOSFODNN7EXAMPLE."
 SECRETS = {
@@ -54,7 +56,11 @@ def change(memory, text):
 DOORS = {
     "add": lambda memory, text: memory.add(text, user_id="ann", policy_class="factual"),
     "metadata": lambda memory, text: memory.add("I like tea.", user_id="ann", metadata={"note": {"n": [text]}}),
+    "tags": lambda memory, text: memory.add("I like tea.", user_id="ann", tags=[text]),
     "update": change,
+    "updated tags": lambda memory, text: memory.update(
+        memory.add("I like tea.", user_id="ann").id, user_id="ann", tags=[text]
+    ),
     "turn": add_turn,
     "item": put,
     "message": lambda memory, text: memory.messages.add("s", [{"role": "user", "text": text}], user_id="ann"),
@@ -69,6 +75,31 @@ def test_secret_is_found(text):
 @pytest.mark.parametrize("text", TALK)
 def test_ordinary_talk_holds_no_secret(text):
     assert PatternSecretDetector().find_secret(text) == ""
+
+
+def test_most_everyday_wordings_of_secrets_are_found_and_no_look_alike():
+    """The rules were tuned on all parts but the reported ones; of those, 24 of 30 were found before they were seen."""
+    find = PatternSecretDetector().find_secret
+    for told, least in ((secret_wordings.TUNED_SECRETS, 0.95), (secret_wordings.REPORTED_SECRETS, 0.9)):
+        texts = secret_wordings.read_texts(told)
+        assert sum(bool(find(text)) for text in texts) >= least * len(texts)
+    for talk in (secret_wordings.TUNED_TALK, secret_wordings.REPORTED_TALK):
+        assert [text for text in secret_wordings.read_texts(talk) if find(text)] == []
+
+
+def test_code_of_an_item_is_found_by_its_name(memory):
+    memory.items.put(("house",), "alarm", {"pin": 4711}, user_id="ann")
+    memory.items.put(("house",), "wifi password", {"value": "Tulip2020"}, user_id="ann")
+    memory.items.put(("house",), "colour", {"value": "blue"}, user_id="ann")
+    assert [r.policy_class == "private" for r in memory.list(user_id="ann")] == [True, False, True]
+
+
+def test_long_text_takes_linear_time():
+    for text in ("my pin code for the door ", "password of the ", "use 1234 ", "1 2 3 ", "my code my code "):
+        text *= 100_000 // len(text)
+        started = time.perf_counter()
+        PatternSecretDetector().find_secret(text)
+        assert time.perf_counter() - started < 5
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)

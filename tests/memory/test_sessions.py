@@ -53,6 +53,21 @@ def test_summary_of_several_sessions_is_erased_with_any_of_them(paper_memory, cl
     assert memory.forget_session("s1", user_id="ann").erased == tuple(sorted([summary.id, "water", "compost"]))
 
 
+@pytest.mark.parametrize("forgotten", ["s1", "s2"])
+def test_text_told_in_two_sessions_is_found_at_once_after_one_of_them_is_forgotten(memory, clock, forgotten):
+    for session in ("s1", "s2"):
+        memory.add("I like green tea.", id=session, user_id="ann", session_id=session, tags=[f"of-{session}"])
+        clock.advance(timedelta(hours=1))
+    assert sum(map(len, memory.maintain().merged.values())) == 1
+    assert memory.forget_session(forgotten, user_id="ann").erased == (forgotten,)
+    (left,) = {"s1", "s2"} - {forgotten}
+    assert [r.id for r in memory.search("green tea", user_id="ann").records] == [left]
+    (record,) = memory.list(user_id="ann")
+    assert (record.id, record.derived_from, f"of-{forgotten}" in record.tags) == (left, (), False)
+    assert memory.maintain().restored == {}
+    assert memory.audit.verify().ok
+
+
 async def test_async_calls_run_on_a_limited_number_of_threads(memory):
     running, running_counts, lock, never_set = set(), [], threading.Lock(), threading.Event()
 

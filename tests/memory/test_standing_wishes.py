@@ -248,3 +248,14 @@ def test_standing_wish_is_replaced_only_by_another_one(memory, clock, wish, newe
     for history in ({"include_superseded": True}, {"as_of": told}):
         recall = memory.search(QUESTION, user_id="alice", **history)
         assert tuple(r.id for r in recall.standing if r.id != "newer") == standing
+
+
+def test_prompt_with_more_room_never_has_fewer_wishes(memory):
+    """The longer heading doesn't take the place of wishes."""
+    for n in range(6):
+        memory.add(f"Always say word{n}.", user_id="ann", id=f"w{n}", policy_class="instruction")
+    prompts = [memory.prompt("tea?", user_id="ann", max_tokens=n) for n in range(10, 120)]
+    shown = [len(prompt.standing.splitlines()) for prompt in prompts]
+    assert shown == sorted(shown)
+    assert (shown[0], shown[-1]) == (0, 6)
+    assert all(prompt.tokens <= n for n, prompt in enumerate(prompts, start=10))

@@ -1,7 +1,10 @@
 """Turns of conversations: facts stored once, memories already shown, and recalls formatted for a model."""
 
+import hashlib
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -86,6 +89,32 @@ def test_erased_or_expired_fact_is_not_stored_again(paper_memory, clock, way):
         clock.advance(timedelta(days=8))
     assert add_turns(memory, [TURN], user_id="ann", session_id="s1").added == ()
     assert list_texts(memory) == []
+
+
+@pytest.mark.parametrize("way", ["delete", "forget_session"])
+def test_erased_message_that_is_replayed_under_another_session_stays_erased(memory, way):
+    replayed = replace(TURN, id=str(uuid.UUID(int=0x5F3A << 96)))
+    [record] = add_turns(memory, [replayed], user_id="ann", session_id="s1").added
+    if way == "delete":
+        memory.delete(record.id, user_id="ann")
+    else:
+        memory.forget_session("s1", user_id="ann")
+    again = add_turns(memory, [replayed], user_id="ann", session_id="s2")
+    assert (again.added, again.known) == ((), (record.id,))
+    assert add_turns(memory, [replayed], user_id="bob", session_id="s2").added
+    said_anew = replace(TURN, id=str(uuid.UUID(int=0x77 << 96)))
+    assert [r.text for r in add_turns(memory, [said_anew], user_id="ann", session_id="s2").added] == ["I live in Oslo."]
+
+
+@pytest.mark.parametrize("made_by", ["a counter", "LangChain", "LlamaIndex"])
+def test_turn_without_an_id_of_its_own_is_new_in_another_session(memory, made_by):
+    message_ids = {"a counter": "m1", "LangChain": f"human:{TURN.text}", "LlamaIndex": f"user:{TURN.text}"}
+    name = message_ids[made_by]
+    turn = replace(TURN, id=name if made_by == "a counter" else hashlib.sha256(name.encode()).hexdigest()[:32])
+    for session in ("s1", "s2"):
+        [record] = add_turns(memory, [turn], user_id="ann", session_id=session).added
+        memory.delete(record.id, user_id="ann")
+        assert add_turns(memory, [turn], user_id="ann", session_id=session).added == ()
 
 
 def test_concurrent_writers_store_a_turn_once(memory):

@@ -207,7 +207,8 @@ def test_values_have_one_form(text, expected):
 def test_maintenance_supersedes_what_a_newer_record_replaces(memory, older, newer):
     add_old_and_new(memory, older, newer)
     assert memory.maintain().superseded == {"alice": ["old"]}
-    assert [r.id for r in memory.search(f"{older} {newer}", user_id="alice").records] == ["new"]
+    recall = memory.search(f"{older} {newer}", user_id="alice", include_private=True)  # a password is private
+    assert [r.id for r in recall.records] == ["new"]
 
 
 @pytest.mark.parametrize(("older", "newer"), BOTH)
@@ -332,3 +333,15 @@ def test_failing_model_raises():
         LlmUpdateJudge(fail).judge("I like tea.", "I like cocoa.")
     with pytest.raises(ConfigurationError, match="complete must be a function"):
         LlmUpdateJudge("gpt")
+
+
+@pytest.mark.parametrize(("agreed", "hidden"), [(1.0, False), (0.0, True)])
+def test_search_hides_nothing_that_maintenance_keeps(file, clock, agreed, hidden):
+    """The rules find a change here; the model must agree, in a search as in maintenance."""
+    old, new = "My home is in Kyoto.", "I gave up my Kyoto home."
+    with GovernedMemory.open(file, clock=clock, updates=TrainedUpdateJudge(alone=1.0, agreed=agreed)) as memory:
+        add_old_and_new(memory, old, new, source="chat_user")
+        assert RuleUpdateJudge().judge(old, new).relation == "replaces"
+        found = {r.id for r in memory.search("Where is my Kyoto home?", user_id="alice").records}
+        superseded = memory.maintain().superseded
+        assert (found, superseded) == (({"new"}, {"alice": ["old"]}) if hidden else ({"new", "old"}, {}))

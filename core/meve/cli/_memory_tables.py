@@ -64,7 +64,7 @@ def print_import(report: "ImportReport", *, as_json: bool) -> None:
         write_json(asdict(report))
         return
     print_line(f"{'would add' if report.dry_run else 'added'}: {format_count(len(report.added), 'memory', 'memories')}")
-    for label in ("known", "expired", "erased"):
+    for label in ("known", "expired", "erased", "derived"):
         if ids := getattr(report, label):
             print_line(f"{label}: {len(ids)}")
     for number, why in report.rejected:

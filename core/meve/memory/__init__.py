@@ -23,12 +23,13 @@ from meve.memory._recall.prompt import Prompt, PromptBudget
 from meve.memory._recall.query import SearchOptions
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryOptions
+from meve.memory._write.eraser import ErasureReport
 from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
 from meve.memory._write.llm_extraction import LlmExtractor
 from meve.memory._write.record_factory import Classifier, RecordOptions, SourceClassifier
 from meve.memory._write.reembedding import ReembedReport
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector
-from meve.memory._write.writer import ErasureReport, UpdateOptions
+from meve.memory._write.writer import UpdateOptions
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
 from meve.memory.records import MemoryRecord, MemoryStats

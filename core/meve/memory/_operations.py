@@ -18,9 +18,10 @@ from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
+from meve.memory._write.eraser import ErasureReport
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.reembedding import Reembedder, ReembedReport
-from meve.memory._write.writer import ErasureReport, RecordWriter
+from meve.memory._write.writer import RecordWriter
 from meve.memory.items.namespace_pattern import NamespacePattern
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import (
@@ -149,7 +150,8 @@ class Operations:
                 belong to `user_id`.
             source: the source of memories of mem0.
             policy_class: their class; not `instruction`.
-            restore_erased: whether records that were deleted from this memory come back.
+            restore_erased: whether records that were deleted from this memory, or expired here, come back, and what
+                derives from them.
             dry_run: only report.
             reason: for the audit log; must hold no content.
 

@@ -64,7 +64,8 @@ class MemoryOptions(TypedDict, total=False):
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     updates: UpdateJudge | None
     """Judges in maintenance whether a newer memory says the same as an older one or replaces it; by default
-    `TrainedUpdateJudge`. See `LlmUpdateJudge` for a language model. Searches judge by rules."""
+    `TrainedUpdateJudge`. See `LlmUpdateJudge` for a language model. Searches judge by rules, and ask only the model
+    that ships whether it agrees."""
     usage: UsageJudge | None
     """Judges which recalled memories an answer used; rules by default."""
     classifier: Classifier | None
@@ -111,7 +112,10 @@ class MemoryRuntime:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
         check_keywords(options, MemoryOptions, "open")
         _check_components(options)
-        policy = options.get("policy") or Policy()
+        policy, reset_clock = (
+            options.get("policy") or Policy(),
+            check_flag(options.get("reset_clock", False), "reset_clock"),
+        )
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
         made_with = RecordStore(backend, chain).embedders.name()
@@ -127,7 +131,7 @@ class MemoryRuntime:
             verifier=verifier,
             verify_threshold=options.get("verify_threshold", 0.5),
             tokens=tokens,
-            clock=store.keep_time(options.get("clock") or SystemClock(), reset=options.get("reset_clock", False)),
+            clock=store.keep_time(options.get("clock") or SystemClock(), reset=reset_clock),
             chain=chain,
             contradiction=contradiction,
             updates=options.get("updates") or TrainedUpdateJudge(contradiction),
@@ -217,6 +221,7 @@ class MemoryRuntime:
 _PROTOCOLS: Mapping[str, type] = {
     "clock": Clock, "contradiction": Contradiction, "updates": UpdateJudge, "usage": UsageJudge,
     "classifier": Classifier, "tagger": Tagger, "summariser": Summariser,
+    "secrets": SecretDetector,
 }  # fmt: skip
 """By option, the methods that a component needs. Embedder, verifier and tokens are checked where they are resolved."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import builtins
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -25,16 +24,18 @@ from meve.memory._recall.prompt import (
     compose_prompt,
     count_room,
     parse_history,
+    share_budget,
     summarise_turns,
 )
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
+from meve.memory._write.eraser import ErasureReport, unknown
 from meve.memory._write.extraction_queue import ExtractionQueue
 from meve.memory._write.fact_writer import FactWriter
 from meve.memory._write.record_factory import RecordOptions
-from meve.memory._write.writer import ErasureReport, RecordWriter, UpdateOptions, unknown
+from meve.memory._write.writer import RecordWriter, UpdateOptions
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
@@ -360,10 +361,10 @@ class GovernedMemory(Operations):
             search: see `SearchOptions`; `max_tokens` follows from the budget.
 
         Raises:
-            ConfigurationError: system text and query alone exceed the budget.
+            ConfigurationError: system text and query alone exceed the budget, or `budget` is no `PromptBudget`.
             ValidationError: a turn is invalid.
         """
-        shared = replace(budget or PromptBudget(), max_tokens=max_tokens)
+        shared = share_budget(budget, max_tokens)
         turns, tokens = parse_history(history), self._runtime.tokens
         room = count_room(system, query, shared, tokens)
         summary = summarise_turns(turns, int(shared.summary_share * room), shared, tokens, self._runtime.summariser)

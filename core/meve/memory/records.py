@@ -172,15 +172,17 @@ def validity(record: MemoryRecord) -> tuple[datetime, datetime | None]:
 def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
     """Return whether a record was closed by one that contains it: as a copy, an earlier version or a part of a summary.
 
-    If not, a judge or a caller found that the other statement replaces it.
+    If not, a judge or a caller found that the other statement replaces it, or an extractor that it says more.
     """
-    return record.superseded_by == by.id and record.id in by.derived_from
+    if record.superseded_by != by.id or record.id not in by.derived_from:
+        return False
+    return not record.flagged or by.kind == "summary" or bool(by.flagged)
 
 
 def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:
     """Return whether deleting a record deletes one that it closed: a part, or what a caller wrote it in place of.
 
-    What a judge closed has the reason in `flagged`.
+    What a judge or an extractor closed has the reason in `flagged`: a guess must not widen an erasure.
     """
     return is_part(record, by) or (record.superseded_by == by.id and not record.flagged)
 

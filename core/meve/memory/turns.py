@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -93,6 +94,10 @@ class TurnRules:
             )
 
 
+_OWN_ID = re.compile(r"(?=\D*\d)[\w.:+/=-]{16,}")
+"""Ids that only one message has, such as UUIDs and those of a provider."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedTurns:
     """The records that were stored for turns, and the changed scores of memories that were recalled for an answer."""
@@ -122,6 +127,8 @@ def add_turns(
 ) -> RecordedTurns:
     """Store the facts of new turns, each once. Turns that were stored before are skipped, even if erased since.
 
+    A turn is known by session and id; one whose id only one message has, such as a UUID, also in other sessions.
+
     Args:
         memory: the memory.
         turns: in order, each with an id. Without a session, turns of equal ids and different texts are different turns.
@@ -147,9 +154,10 @@ def add_turns(
         facts, why = _extract_facts(memory, turn, shown, rules, user_id)
         refused = [why] if why else []
         for n, fact in enumerate(facts):
-            record_id = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", n)
-            if memory.audit.events(user_id=user_id, record_id=record_id):
-                known.append(record_id)
+            record_id, *others = (f"{name}-{n}" for name in _name_turn(session_id, turn))
+            seen = next((i for i in (record_id, *others) if memory.audit.events(user_id=user_id, record_id=i)), None)
+            if seen is not None:
+                known.append(seen)
                 continue
             try:
                 record = memory._facts.write(
@@ -213,8 +221,29 @@ def record_turns(
 
 def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
     """Return the id of the n-th fact of a turn, from 0; the same on every call."""
-    key = json.dumps([session_id, turn_id]).encode()
-    return f"turn-{hashlib.sha256(key).hexdigest()[:32]}-{n}"
+    return f"{_hash_turn(session_id, turn_id)}-{n}"
+
+
+def _hash_turn(session_id: str | None, turn_id: str) -> str:
+    return f"turn-{hashlib.sha256(json.dumps([session_id, turn_id]).encode()).hexdigest()[:32]}"
+
+
+def _name_turn(session_id: str | None, turn: Turn) -> list[str]:
+    """Return the name of a turn, and others under which it may have been recorded.
+
+    A message with an id of its own is the same message in every session. Ids that only count, and those that the
+    wrappers make of the text where a message has none, don't tell whether the user says it anew.
+    """
+    if session_id is None:
+        return [_hash_turn(None, f"{turn.id}:{turn.text}")]
+    in_session = _hash_turn(session_id, turn.id)
+    return [_hash_turn(None, turn.id), in_session] if _has_own_id(turn) else [in_session]
+
+
+def _has_own_id(turn: Turn) -> bool:
+    made = (f"{role}:{turn.text}".encode(errors="replace") for role in (turn.speaker, "human", "ai"))
+    digests = tuple(hashlib.sha256(each).hexdigest()[:32] for each in made)
+    return _OWN_ID.fullmatch(turn.id) is not None and not turn.id.startswith(digests)
 
 
 def _defer(
@@ -228,8 +257,8 @@ def _defer(
 ) -> "Future[RecordedTurns] | None":
     """Let the background extractor of the rules read a turn later, once; None if it has or will."""
     facts, queue, user = memory._facts, memory._extractions, user_key(user_id)
-    name = make_fact_id(session_id, turn.id if session_id is not None else f"{turn.id}:{turn.text}", 0) + "-model"
-    if memory.audit.events(user_id=user_id, record_id=name):
+    name, *others = (f"{each}-0-model" for each in _name_turn(session_id, turn))
+    if any(memory.audit.events(user_id=user_id, record_id=each) for each in (name, *others)):
         return None
     source = rules.sources[turn.speaker]
     not_erased, forgotten = facts.refuse_after_erasure(user), queue.count_forgotten(user)

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import logging
 import re
+from dataclasses import replace
 from difflib import SequenceMatcher
 
 from cachetools import LRUCache
@@ -15,6 +17,7 @@ from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict
 
+logger = logging.getLogger("meve")
 ALONE = 0.92
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
 AGREED = 0.65
@@ -73,6 +76,21 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         if probability < (self._agreed if is_found else self._alone):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
+
+    def compare_in_search(self, older: Statement, newer: Statement) -> UpdateVerdict:
+        """Return what the rules find, if the model finds it likely; the model reads nothing else in a search.
+
+        If the model fails, both memories are shown.
+        """
+        verdict = super().compare_in_search(older, newer)
+        if verdict.relation != "replaces" or _are_near(older, newer):
+            return verdict
+        try:
+            probability = self._estimate(older.text, newer.text)
+        except ModelError as error:
+            logger.warning("a search shows both of two memories, since the model of updates failed: %s", error)
+            return DIFFERENT
+        return replace(verdict, probability=probability) if probability >= self._agreed else DIFFERENT
 
     def _estimate(self, older: str, newer: str) -> float:
         """Return the probability that the newer statement ends the older one; 0 for one too long to be read."""

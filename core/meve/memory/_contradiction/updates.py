@@ -89,6 +89,10 @@ class RuleUpdateJudge:
                 reason = "change"
         return UpdateVerdict(relation="replaces", reason=reason) if reason else DIFFERENT
 
+    def compare_in_search(self, older: Statement, newer: Statement) -> UpdateVerdict:
+        """Return the relation of two memories of a recall, without hiding one that maintenance would keep."""
+        return RuleUpdateJudge.compare_statements(self, older, newer)
+
     def _find_difference(self, older: Statement, newer: Statement) -> str:
         if isinstance(self._contradiction, RuleContradiction):
             return self._contradiction.compare_statements(older, newer)

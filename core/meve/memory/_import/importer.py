@@ -1,6 +1,6 @@
 """Import: checks the rows of an export, and writes those that this memory doesn't have."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from meve.errors import MeveError, PolicyError, StoreCorruptError, ValidationError
+from meve.memory._audit.chain import AuditRow
 from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
@@ -19,6 +20,8 @@ from meve.memory.stores.protocol import EventQuery
 
 _BATCH = 256
 """The number of records that are embedded and written at once."""
+_ENDS = {"delete": "erased", "expire": "expired", "prune": "erased"}
+"""By the entry in the audit log with which a record ends: the list of the report that names it."""
 
 
 class _DryRunError(Exception):
@@ -37,9 +40,11 @@ class ImportReport:
     known: list[str] = field(default_factory=list)
     """Ids that the user has a record of; that record stays as it is."""
     expired: list[str] = field(default_factory=list)
-    """Ids of rows that have expired."""
+    """Ids of rows that have expired, and of records that expired here; the latter come back with `restore_erased`."""
     erased: list[str] = field(default_factory=list)
     """Ids of records that were deleted here; they stay so, unless `restore_erased` is set."""
+    derived: list[str] = field(default_factory=list)
+    """Ids of rows derived from a record that was deleted or expired here; they come in with `restore_erased`."""
     rejected: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of invalid rows, each with the reason."""
 
@@ -82,7 +87,7 @@ class Importer:
 
     def _admit(self, record: MemoryRecord) -> MemoryRecord:
         """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""
-        text = all_text(record.text, record.metadata)
+        text = all_text(record.text, record.metadata, record.tags)
         policy_class, _ = self.runtime.gate.admit(text, record.source, record.policy_class)
         return replace(record, policy_class=policy_class)
 
@@ -103,18 +108,42 @@ class Importer:
                 report.expired.append(record.id)
             elif key in seen:
                 report.rejected.append((number, f"id {record.id!r:.80} stands in an earlier row, too"))
-            elif stored is not None and not stored.record.expired(self.rules.now):
+            elif stored is not None and (stored.record.hold or not stored.record.expired(self.rules.now)):
                 report.known.append(record.id)
-            elif not self.restore_erased and self._was_erased(*key):
-                report.erased.append(record.id)
+            elif stored is not None and not self.restore_erased:
+                report.expired.append(record.id)
             else:
-                seen.add(key)
-                yield number, record
+                with self.runtime.store.backend.reading() as snapshot:
+                    is_left_out = self._leave_out(snapshot.entries, key[0], record, report)
+                if not is_left_out:
+                    seen.add(key)
+                    yield number, record
 
-    def _was_erased(self, user: str, record_id: str) -> bool:
-        query = EventQuery(user=user, record=record_id, actions=("add", "delete"))
-        last = [event.action for event in self.runtime.store.events(query)][-1:]
-        return last == ["delete"]
+    def _leave_out(
+        self,
+        read: Callable[[EventQuery], Iterable[AuditRow]],
+        user: str,
+        record: MemoryRecord,
+        report: ImportReport,
+    ) -> bool:
+        """Note in the report why a record stays away: it is gone here, or one that it is derived from; False if not."""
+        names = {user, self.runtime.chain.pseudonym(user)}
+
+        def find_end(record_id: str) -> str:
+            queries = (EventQuery(user=name, record=record_id, actions=("add", *_ENDS)) for name in names)
+            rows = [row for query in queries for row in read(query)]
+            last = max(rows, key=lambda row: row.seq, default=None)
+            return _ENDS.get(last.action, "") if last is not None else ""
+
+        if self.restore_erased:
+            return False
+        if where := find_end(record.id):
+            getattr(report, where).append(record.id)
+        elif any(map(find_end, record.derived_from)):
+            report.derived.append(record.id)
+        else:
+            return False
+        return True
 
     def _try(self, rows: Iterable[tuple[int, MemoryRecord]], report: ImportReport) -> None:
         """Write the rows without vectors, and roll all back."""
@@ -136,6 +165,8 @@ class Importer:
         record, now = stored.record, self.rules.now
         assert record.user_id is not None
         user = user_key(record.user_id)
+        if self._leave_out(transaction.entries, user, record, report):  # erased meanwhile
+            return
         remove_expired(self.runtime, transaction, user, record.id, now)
         if transaction.find(user, record.id) is not None:  # somebody added it meanwhile, or it is on hold
             report.known.append(record.id)

@@ -85,7 +85,7 @@ class DuplicateJudge:
         if one.text != other.text and max(len(one.text), len(other.text)) > PASSAGE:
             return ""  # it makes several statements, and parsing it takes milliseconds
         older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
-        relation = self.judge.compare_statements(self._statement(older), self._statement(newer)).relation
+        relation = self.judge.compare_in_search(self._statement(older), self._statement(newer)).relation
         if relation == "same":
             return "same"
         if relation == "different" or self.scorer.policy.ranking.conflicts:

@@ -1,21 +1,16 @@
 """Reopening: a part of a record holds again when that record is gone; what a judge closed stays closed."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from meve.memory.records import MemoryRecord, is_part
+from meve.memory.records import is_part
+from meve.memory.stores._closed_records import reopen
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
 
 
-def reopen(record: MemoryRecord) -> MemoryRecord:
-    """Return a closed record as one that holds."""
-    return replace(record, valid_to=None, superseded_by=None, flagged="", version=record.version + 1)
-
-
 def reopen_orphans(plan: "MaintenancePlan") -> None:
-    """Reopen parts of records that expired or were erased without them, such as those of a summary."""
+    """Reopen parts of records that expire now, such as those of a summary, and of those that older versions erased."""
     every = {**plan.records, **plan.archived}
     for stored in every.values():
         record = stored.record

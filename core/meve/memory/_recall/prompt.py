@@ -94,6 +94,17 @@ def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
     return turns
 
 
+def share_budget(budget: PromptBudget | None, max_tokens: int) -> PromptBudget:
+    """Return the budget of one prompt of at most `max_tokens`.
+
+    Raises:
+        ConfigurationError: it is no budget, or `max_tokens` is out of range.
+    """
+    if budget is not None and not isinstance(budget, PromptBudget):
+        raise ConfigurationError(f"budget must be a PromptBudget, got {budget!r:.80}: PromptBudget(standing_tokens=…)")
+    return replace(budget or PromptBudget(), max_tokens=max_tokens)
+
+
 def count_room(system: str, query: str, budget: PromptBudget, tokens: TokenCounter) -> int:
     """Return the number of tokens that system text and question leave.
 
@@ -147,6 +158,8 @@ def choose_wishes(
 ) -> tuple[str, list[MemoryRecord]]:
     """Return the heading of the standing memories, and those that fit beside system text and question.
 
+    The short heading is used where more of them fit beneath it.
+
     Args:
         records: the memories, the oldest first.
         system: the system text.
@@ -154,13 +167,12 @@ def choose_wishes(
         budget: the budget.
         tokens: counts tokens.
     """
+    fitting = []
     for heading in (WISHES, SHORT_WISHES):
         taken = tokens.count("\n\n".join(block for block in (system, heading, query) if block))
         room = budget.max_tokens - budget.headroom - taken
-        shown = fit_wishes(records, min(budget.standing_tokens, room), tokens.count_many)
-        if shown:
-            return heading, shown
-    return WISHES, []
+        fitting.append((heading, fit_wishes(records, min(budget.standing_tokens, room), tokens.count_many)))
+    return max(fitting, key=lambda each: len(each[1]))
 
 
 def format_wish(record: MemoryRecord) -> str:

@@ -146,7 +146,7 @@ class Searcher:
             sources=[self._source(query, indexes, model)],
             scorer=scorer,
             fallback=None,
-            relate=DuplicateJudge(policy, indexes, RuleUpdateJudge(self.runtime.contradiction)),
+            relate=DuplicateJudge(policy, indexes, self._judge),
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
             embedder=embedder,
@@ -164,6 +164,12 @@ class Searcher:
         with indexes[0].lock:
             standing = tuple(indexes[0].standing(query.standing))
         return Recall(**values, id=secrets.token_hex(8), user_id=query.user_id, standing=standing)
+
+    @property
+    def _judge(self) -> RuleUpdateJudge:
+        """The judge of maintenance, if it is fast enough for a search; else the rules."""
+        updates = self.runtime.updates
+        return updates if isinstance(updates, RuleUpdateJudge) else RuleUpdateJudge(self.runtime.contradiction)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex], model: str) -> Source:
         source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time, model)

@@ -207,7 +207,7 @@ class FactWriter:
             )
         since = validity(by)[0]
         end = since if since > validity(stored.record)[0] else now
-        why = "" if decision.action == "update" else f"contradicted by {by.id}"
+        why = f"{'said with more' if decision.action == 'update' else 'contradicted'} by {by.id}"
         closed = replace(
             stored.record, valid_to=end, superseded_by=by.id, flagged=why, version=stored.record.version + 1
         )

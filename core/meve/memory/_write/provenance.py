@@ -1,11 +1,12 @@
 """Derived records: each is erased with any of its origins, and expires no later than any of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from meve.errors import PolicyError, UnknownIdError, ValidationError
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text
+from meve.memory._contradiction.claims import have_equal_words, parse_claim
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_part
 from meve.memory.stores._record_store import RecordTransaction
 
 SESSIONS = "sessions"
@@ -81,11 +82,58 @@ def limit_derived(transaction: RecordTransaction, user: str, origin: MemoryRecor
 
 
 def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredRecord]:
-    """Return the records of one session, and those derived from them."""
-    ids = {s.record.id for s in records if session in _sessions_of(s.record)}
-    while derived := {s.record.id for s in records if not ids.isdisjoint(s.record.derived_from)} - ids:
+    """Return the records of one session, and those derived from them.
+
+    What only repeats a record of the session, and was told elsewhere, isn't derived from it.
+    """
+    by_id = {s.record.id: s.record for s in records}
+    ids = {each for each, record in by_id.items() if session in _sessions_of(record)}
+    while (
+        derived := {
+            each
+            for each, record in by_id.items()
+            if any(origin in ids and not _is_copy(by_id[origin], record) for origin in record.derived_from)
+        }
+        - ids
+    ):
         ids |= derived
     return [s for s in records if s.record.id in ids]
+
+
+def release_copies(
+    transaction: RecordTransaction, user: str, records: Iterable[StoredRecord], tag: Callable[[str], Iterable[str]]
+) -> list[MemoryRecord]:
+    """Take what copies left in the records that they were merged into, where those stay. Return those that changed.
+
+    Args:
+        transaction: the transaction that erases the copies.
+        user: the user's key.
+        records: the records that are erased.
+        tag: returns the tags of a text; a record keeps only those of a copy that its own text gets.
+    """
+    erased = {s.record.id: s.record for s in records}
+    changed = []
+    for by in {r.superseded_by for r in erased.values() if r.superseded_by is not None} - erased.keys():
+        stored = transaction.find(user, by)
+        copies = [r for r in erased.values() if stored is not None and _is_copy(r, stored.record)]
+        if stored is None or not copies:
+            continue
+        record, taken = stored.record, {name for copy in copies for name in copy.tags}
+        record = replace(
+            record,
+            derived_from=tuple(each for each in record.derived_from if each not in erased),
+            tags=tuple(sorted({*record.tags} - taken | ({*record.tags} & {*tag(record.text)}))),
+            version=record.version + 1,
+        )
+        transaction.replace(user, replace(stored, record=record))
+        changed.append(record)
+    return changed
+
+
+def _is_copy(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a record was merged into another one that says the same in equal words."""
+    are_facts = record.kind == "fact" and by.kind == "fact" and is_part(record, by)
+    return are_facts and have_equal_words(parse_claim(record.text), parse_claim(by.text))
 
 
 def _sessions_of(record: MemoryRecord) -> list[str | None]:

@@ -3,7 +3,7 @@
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from meve.errors import ModelError, PolicyError, wrap_errors
 from meve.memory._write.record_factory import Classifier
+from meve.memory._write.told_secrets import tells_secret
 from meve.memory.items.item import named_texts
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import check_choice
@@ -36,12 +37,13 @@ _CREDENTIAL = re.compile(
 """A credential that is told or assigned, such as `my PIN is 4711`; its value holds a digit."""
 _KEY_PREFIX = re.compile(r"\b(?:sk-ant-[\w-]{20,}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|github_pat_\w{40,})")
 """Keys of services that detect-secrets lacks."""
-_CARD = re.compile(r"(?<![\d.-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\d-])")
-_ACCOUNT = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z\d]{4}){2,7}(?: ?[A-Z\d]{1,3})?(?!\w)")
+_CARD = re.compile(r"(?<![\d.-])[2-6]\d{3}(?:[ \xa0\u2013-]?\d){9,15}(?![\d-])")
+_ACCOUNT = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?:[ \xa0]?[A-Z\d]{4}){2,7}(?:[ \xa0]?[A-Z\d]{1,3})?(?!\w)", re.IGNORECASE)
+_ACCOUNT_DIGITS = 12
 _IDENTITY = re.compile(
     r"""\b(?:ssn|social\s+security(?:\s+number)?|passport(?:\s+(?:number|no\.?))?|(?:tax|national)\s+id(?:\s+number)?
         |(?:driver'?s?|driving)\s+licen[cs]e(?:\s+(?:number|no\.?))?)
-    \s*(?:is|was|[:=\#])\s*(?=(?:[\w-]*\d){3})[\w-]{7,}""",
+    (?:['\u2019]s)?\s*(?:is|was|[:=\#])?\s*(?:(?=(?:[\w-]*\d){3})[\w-]{7,}|\d{2,3}(?:\ \d{2,4}){2,4})""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A number of an identity document that is told, such as `my passport number is C01X00T47`."""
@@ -82,7 +84,7 @@ class PatternSecretDetector:
             return "bank account number"
         if _IDENTITY.search(text):
             return "identity number"
-        if _CREDENTIAL.search(text) or _KEY_PREFIX.search(text):
+        if _CREDENTIAL.search(text) or _KEY_PREFIX.search(text) or tells_secret(text):
             return "credential"
         if not _MAY_HOLD_KEY.search(text):
             return ""
@@ -114,7 +116,12 @@ def _passes_luhn(digits: str) -> bool:
 
 
 def _is_account(iban: str) -> bool:
-    """Return whether the check digits of an international bank account number are right (ISO 13616)."""
+    """Return whether the check digits of an international bank account number are right (ISO 13616).
+
+    One in small letters must be mostly digits, since other words would pass the check by chance.
+    """
+    if not iban.isupper() and sum(map(str.isdigit, iban)) < _ACCOUNT_DIGITS:
+        return False
     return int("".join(str(int(character, 36)) for character in iban[4:] + iban[:4])) % 97 == 1
 
 
@@ -159,6 +166,6 @@ class WriteGate:
         return policy_class, ""
 
 
-def all_text(text: str, metadata: Mapping[str, Any]) -> str:
-    """Return the text of a record and of its metadata, as the gate reads them."""
-    return f"{text}\n{named_texts(metadata)}" if metadata else text
+def all_text(text: str, metadata: Mapping[str, Any], tags: Iterable[str] = ()) -> str:
+    """Return the text of a record, of its metadata and of its tags, as the gate reads them."""
+    return "\n".join([text, *([named_texts(metadata)] if metadata else ()), *map(str, tags)])

@@ -1,15 +1,14 @@
-"""Add, update, delete and forget records; hold and release them."""
+"""Add, update and supersede records; hold, release and restore them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
+from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
-from meve.memory._maintenance.reopening import reopen
-from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry, of_session
+from meve.memory._write.eraser import RecordEraser, check_not_held, unknown
+from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory._write.secrets import all_text
 from meve.memory.policy import Policy, PolicyClass
@@ -26,11 +25,8 @@ from meve.memory.records import (
     check_metadata,
     check_tags,
     check_text,
-    other_type_of,
-    user_key,
 )
-from meve.memory.stores._closed_records import find_replaced
-from meve.memory.stores._reading import UnreadableRecord
+from meve.memory.stores._closed_records import reopen
 from meve.memory.stores._record_store import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
@@ -59,34 +55,9 @@ class UpdateOptions(TypedDict, total=False):
     """Update only this version."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasureReport:
-    """The result of an erasure."""
-
-    erased: tuple[str, ...]
-    """Ids of the records that were erased."""
-    held: Mapping[str, str]
-    """Ids of the records that stay because they are on hold, with the reason for each hold."""
-    left_closed: tuple[str, ...] = ()
-    """Ids of the closed records that the erased ones had replaced, in one or several steps. They stay closed:
-    `restore` takes one back, and `delete` erases it."""
-    scrubbed: bool
-    """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
-    later write, and `maintain`, tries again."""
-    unreadable: tuple[str, ...] = ()
-    """Damaged records that stay, since nobody can tell whether they are of the session; `forget_user` erases them."""
-    found: bool = True
-    """Whether anything of the user or session is stored; False if there was nothing to erase."""
-    other_user: UserId | None = None
-    """If nothing of the user was found, the user whose id reads the same and is of the other type, if stored: 5 for
-    "5"."""
-
-
 @dataclass(frozen=True, slots=True)
-class RecordWriter:
+class RecordWriter(RecordEraser):
     """Changes records. Each change and its entry in the audit log are one transaction."""
-
-    runtime: MemoryRuntime
 
     def add(
         self,
@@ -105,21 +76,7 @@ class RecordWriter:
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         origins = check_origins(derived_from)
-        record = make_record(
-            text,
-            user_id=user_id,
-            policy=runtime.policy,
-            now=now,
-            classifier=runtime.classifier,
-            tagger=runtime.tagger,
-            may_instruct=not origins,
-            **options,
-        )
-        admitted, why = runtime.gate.admit(
-            all_text(text, record.metadata), record.source, record.policy_class,
-            is_classified=options.get("policy_class") is None and not record.metadata,
-        )  # fmt: skip
-        record = replace(record, policy_class=admitted)
+        record, why = self._make(text, user_id, now, may_instruct=not origins, **options)
         _check_shareable(runtime.policy, user, record.policy_class)
         stored = runtime.stored(record)
         with runtime.store.writing() as transaction:
@@ -137,14 +94,16 @@ class RecordWriter:
         """Change values of a record. Raises what `GovernedMemory.update` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
+        options["tags"] = tags = _as_given(options.get("tags"))
         changes = self._checked(options)
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
         before = _check_found(runtime.store.find(user, record_id), record_id, now)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
-        if changes.keys() & {"text", "metadata"}:
-            text = all_text(changes.get("text", before.record.text), changes.get("metadata", before.record.metadata))
+        if changes.keys() & {"text", "metadata", "tags"}:
+            metadata = changes.get("metadata", before.record.metadata)
+            text = all_text(changes.get("text", before.record.text), metadata, tags or ())
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
@@ -180,17 +139,7 @@ class RecordWriter:
             "metadata": former.metadata, "pinned": former.pinned,
         }  # fmt: skip
         chosen: RecordOptions = {**inherited, **options}
-        record = make_record(
-            text,
-            user_id=user_id,
-            policy=runtime.policy,
-            now=now,
-            classifier=runtime.classifier,
-            tagger=runtime.tagger,
-            **chosen,
-        )
-        admitted, _ = runtime.gate.admit(all_text(text, record.metadata), record.source, record.policy_class)
-        record = replace(record, policy_class=admitted)
+        record, _ = self._make(text, user_id, now, **chosen)
         fresh = runtime.stored(replace(record, derived_from=former.derived_from))
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
@@ -213,6 +162,28 @@ class RecordWriter:
             transaction.log(runtime.event(user, closed, "supersede", reason, now, **detail))
         return record
 
+    def _make(
+        self,
+        text: str,
+        user_id: UserId | None,
+        now: datetime,
+        *,
+        may_instruct: bool = True,
+        **options: Unpack[RecordOptions],
+    ) -> tuple[MemoryRecord, str]:
+        """Return a new record as the gate admits it, and why it is private; empty if nothing made it private."""
+        runtime, tags = self.runtime, _as_given(options.get("tags"))
+        options["tags"] = tags
+        record = make_record(
+            text, user_id=user_id, policy=runtime.policy, now=now, classifier=runtime.classifier, tagger=runtime.tagger,
+            may_instruct=may_instruct, **options,
+        )  # fmt: skip
+        admitted, why = runtime.gate.admit(
+            all_text(text, record.metadata, tags or ()), record.source, record.policy_class,
+            is_classified=options.get("policy_class") is None and not (record.metadata or tags),
+        )  # fmt: skip
+        return replace(record, policy_class=admitted), why
+
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
         check_keywords(options, UpdateOptions, "update")
@@ -229,96 +200,6 @@ class RecordWriter:
             now = self.runtime.clock.now()
             changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
-
-    def delete(
-        self, user: str, record_id: str, reason: str, *, include_superseded: bool = False, dry_run: bool = False
-    ) -> ErasureReport:
-        """Erase a record, its copies and those derived from it, unless on hold; with `dry_run` only list them.
-
-        A record that was merged or summarised is part of another record: then that one is erased, too.
-        """
-        runtime, now = self.runtime, self.runtime.clock.now()
-        record_id, every = check_id(record_id), check_flag(include_superseded, "include_superseded")
-        with runtime.store.writing() as transaction:
-            records = transaction.with_derived(user, [record_id], copies=True, superseded=every)
-            if not records:
-                raise unknown(record_id)
-            report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-        return report if dry_run else self.scrub(report)
-
-    def forget(
-        self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
-    ) -> ErasureReport:
-        """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them."""
-        runtime, now = self.runtime, self.runtime.clock.now()
-        with runtime.store.writing() as transaction:
-            records, unreadable = transaction.readable_records(user)
-            records = records if session is None else of_session(records, session)
-            for stored in records if all_or_none else ():
-                if not stored.record.expired(now):
-                    check_not_held(stored.record)
-            report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-            if session is None:
-                report = self._erase_unreadable(transaction, user, unreadable, report, reason, now, dry_run=dry_run)
-            else:
-                report = replace(report, unreadable=tuple(each.id for each in unreadable))
-            if not (records or unreadable) and not (session is None and transaction.shared_scores(user)):
-                other = other_type_of(user)
-                is_known = other is not None and any(transaction.readable_records(user_key(other)))
-                report = replace(report, found=False, other_user=other if is_known else None)
-            if session is None and not dry_run:
-                transaction.forget_user(user)
-        return report if dry_run else replace(report, scrubbed=runtime.store.scrub())
-
-    def erase(
-        self,
-        transaction: RecordTransaction,
-        user: str,
-        records: Iterable[StoredRecord],
-        reason: str,
-        now: datetime,
-        *,
-        dry_run: bool = False,
-    ) -> ErasureReport:
-        """Erase the records that aren't on hold; their bytes stay in the files until `scrub`."""
-        erased: list[str] = []
-        held: dict[str, str] = {}
-        records = list(records)
-        closed = find_replaced(transaction, user, [s.record for s in records if not s.record.hold])
-        for record in (stored.record for stored in records):
-            if record.hold:
-                held[record.id] = record.hold
-                continue
-            erased.append(record.id)
-            event = self.runtime.event(user, record, "delete", reason, now)
-            if not dry_run:
-                transaction.erase(user, record)
-                transaction.log(event)
-        left = tuple(sorted(closed - {s.record.id for s in records}))
-        return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left, scrubbed=dry_run or not erased)
-
-    def _erase_unreadable(
-        self,
-        transaction: RecordTransaction,
-        user: str,
-        unreadable: Iterable[UnreadableRecord],
-        report: ErasureReport,
-        reason: str,
-        now: datetime,
-        *,
-        dry_run: bool,
-    ) -> ErasureReport:
-        """Erase damaged records that aren't on hold, and return the report with them."""
-        gone = [each.id for each in unreadable if not each.hold]
-        for record_id in gone if not dry_run else ():
-            transaction.erase_unreadable(user, record_id)
-            transaction.log(self.runtime.plain_event(user, record_id, "delete", reason, now))
-        held = {each.id: each.hold for each in unreadable if each.hold}
-        return replace(report, erased=tuple(sorted([*report.erased, *gone])), held={**report.held, **held})
-
-    def scrub(self, report: ErasureReport) -> ErasureReport:
-        """Overwrite erased records in all files, if there are any."""
-        return replace(report, scrubbed=self.runtime.store.scrub()) if report.erased else report
 
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
         """Let nothing change or erase a record from now on; an empty `why` releases it."""
@@ -361,6 +242,11 @@ class RecordWriter:
         return replace(record, archived=False)
 
 
+def _as_given(tags: Any) -> Any:  # noqa: ANN401
+    """Return tags for the gate, in capital and small letters as they were given, if they can be read twice."""
+    return tuple(tags) if isinstance(tags, Iterable) and not isinstance(tags, str) else tags
+
+
 def _check_shareable(policy: Policy, user: str, policy_class: PolicyClass) -> None:
     if user == SHARED and not policy.rule(policy_class).share:
         allowed = ", ".join(name for name, rule in policy.classes.items() if rule.share) or "none"
@@ -390,14 +276,3 @@ def _check_found(stored: StoredRecord | None, record_id: str, now: datetime) -> 
     if stored is None or stored.record.expired(now):
         raise unknown(record_id)
     return stored
-
-
-def check_not_held(record: MemoryRecord) -> None:
-    """Raise HoldError if a record is on hold."""
-    if record.hold:
-        raise HoldError(f"memory {record.id!r} is on hold ({record.hold}): release it first")
-
-
-def unknown(record_id: object) -> UnknownIdError:
-    """Return the error for an id that a user doesn't have."""
-    return UnknownIdError(f"no memory {record_id!r:.80} of this user: list() returns all records")

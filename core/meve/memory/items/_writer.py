@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
+from meve.memory._write.eraser import ErasureReport, check_not_held
+from meve.memory._write.writer import RecordWriter
 from meve.memory.items.item import (
     Drop,
     Namespace,
@@ -96,7 +97,7 @@ class ItemWriter:
         metadata = metadata_of(put, now)
         chosen: PolicyClass = check_choice(put.policy_class, "policy_class", PolicyClass)
         text = value_text(metadata["value"]) if put.text is None else put.text
-        admitted, _ = self.runtime.gate.admit(f"{text}\n{named_texts(metadata['value'])}", "item", chosen)
+        admitted, _ = self.runtime.gate.admit(f"{put.key}: {text}\n{named_texts(metadata['value'])}", "item", chosen)
         return MemoryRecord(
             id=record_id,
             kind="item",

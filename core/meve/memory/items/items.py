@@ -16,7 +16,7 @@ from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport
+from meve.memory._write.eraser import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass

@@ -15,7 +15,8 @@ from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
 from meve.memory._runtime import MemoryRuntime
-from meve.memory._write.writer import ErasureReport, RecordWriter, check_not_held
+from meve.memory._write.eraser import ErasureReport, check_not_held
+from meve.memory._write.writer import RecordWriter
 from meve.memory.items.item import canonical, named_texts
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from meve.memory._audit.chain import EventDraft
+from meve.memory._audit.chain import Action, EventDraft
 from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
 
 if TYPE_CHECKING:
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 _REPLACING = ("fact", "summary")
 """The kinds of records that replace others."""
+
+
+def reopen(record: MemoryRecord) -> MemoryRecord:
+    """Return a closed record as one that holds."""
+    return replace(record, valid_to=None, superseded_by=None, flagged="", version=record.version + 1)
 
 
 def find_copies(transaction: "RecordTransaction", user: str, record: MemoryRecord) -> list[MemoryRecord]:
@@ -39,10 +44,10 @@ def find_replaced(transaction: "RecordTransaction", user: str, records: Iterable
 
 
 def detach_closed(transaction: "RecordTransaction") -> None:
-    """Keep closed records closed whose replacement was erased in this transaction, unless they are parts of it.
+    """Settle the closed records whose replacement was erased in this transaction and that stay themselves.
 
-    Maintenance reopens those that are left of the parts, such as those of a summary. What a damaged record replaced
-    stays closed, since nobody knows its parts.
+    Parts of it, such as copies and those of a summary, hold again at once, unless they are on hold. Others stay closed,
+    as does what a damaged record replaced, since nobody knows its parts.
     """
     for user, change in transaction.changes.items():
         gone = {r.id: r for r in change.erased if r.kind in _REPLACING}
@@ -50,10 +55,12 @@ def detach_closed(transaction: "RecordTransaction") -> None:
         for stored in transaction.replaced_by(user, ids) if ids and transaction.events else ():
             before = stored.record
             by = before.superseded_by or ""
-            if by in gone and is_part(before, gone[by]):
+            was_part = by in gone and is_part(before, gone[by])
+            if was_part and before.hold:
                 continue
-            record = replace(before, superseded_by=None, valid_to=validity(before)[1], version=before.version + 1)
+            still_closed = replace(before, superseded_by=None, valid_to=validity(before)[1], version=before.version + 1)
+            record = reopen(before) if was_part else still_closed
             transaction.replace(user, replace(stored, record=record))
-            reason = f"{by}, which replaced it, is gone"
-            at = transaction.events[-1].at
-            transaction.log(EventDraft(at=at, user=user, record=record.id, action="update", reason=reason))
+            reason, at = f"{by}, which replaced it, is gone", transaction.events[-1].at
+            action: Action = "restore" if was_part else "update"
+            transaction.log(EventDraft(at=at, user=user, record=record.id, action=action, reason=reason))
