@@ -120,6 +120,9 @@ class _DictTransaction:
         if score is not None:
             shared_scores[record_id] = score
 
+    def forget_user(self, user: str) -> None:
+        """Do nothing: nothing outlives the process."""
+
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         self._state.entries += entries
         self._state.head = head

@@ -174,6 +174,7 @@ class RecordTransaction:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
         for record_id in self._transaction.shared_scores(user):
             self._transaction.put_shared_score(user, record_id, None)
+        self._transaction.forget_user(user)
         self._change(user).is_forgotten = True
 
     def put_shared_score(self, user: str, record_id: str, score: SharedScore) -> None:

@@ -153,6 +153,10 @@ class Transaction(Snapshot, Protocol):
         """Write a user's score of a shared record; None removes it."""
         ...
 
+    def forget_user(self, user: str) -> None:
+        """Forget the name of a user when the transaction ends, if nothing of the user is stored then."""
+        ...
+
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         """Add entries at the end of the audit log, and replace its head."""
         ...

@@ -22,7 +22,6 @@ SETTINGS = (
     *NO_TRUST,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
-    "PRAGMA secure_delete = ON",  # what is erased is overwritten
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",  # no content in temporary files
     "PRAGMA cache_size = -16000",
