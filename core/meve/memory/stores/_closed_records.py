@@ -56,4 +56,5 @@ def detach_closed(transaction: "RecordTransaction") -> None:
             transaction.replace(user, replace(stored, record=record))
             reason = f"{by}, which replaced it, is gone"
             at = transaction.events[-1].at
-            transaction.log(EventDraft(at=at, user=user, record=record.id, action="update", reason=reason))
+            draft = EventDraft(at=at, user=user, record=record.id, action="update", reason=reason)
+            transaction.log(replace(draft, detail={"evidence": {"by": by}}))

@@ -191,7 +191,7 @@ def _active(
         except (ValueError, TypeError, KeyError, RecursionError):
             if not skips_damaged or owner is None:
                 raise
-            values = _damaged(**dict(zip(COLUMNS[1:], columns, strict=True)))
+            values = _damaged(vault, owner, **dict(zip(COLUMNS[1:], columns, strict=True)))
         yield owner.user, row, values
 
 
@@ -216,15 +216,16 @@ def _archived(
         except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
             if not skips_damaged or owner is None or _needs_body(query):
                 raise
-            values = _damaged(id=names[0], hold=names[3], expires=expires)
+            values = _damaged(vault, owner, id=names[0], hold=names[3], expires=expires)
         if query.kind in (None, values[_PLACE["kind"]]) and query.session_id in (None, values[_PLACE["session"]]):
             yield owner.user, row, values, expires
 
 
-def _damaged(*, id: str, hold: int, expires: int | None, **others: Any) -> Sequence[Any]:  # noqa: A002, ANN401, ARG001
-    """Return what is known of a damaged record: a name that stands for its id, its expiry, and whether it's on hold."""
-    known = {"id": DAMAGED + id, "hold": "on hold" if hold else "", "expires": expires}
-    return [known.get(name) for name in VALUES]
+def _damaged(vault: Vault, owner: Owner, *, id: str, hold: int, expires: int | None, **_: Any) -> Sequence[Any]:  # noqa: A002, ANN401
+    """Return what is known of a damaged record: its id, or a name for it, its expiry, and whether it's on hold."""
+    name = [*vault.noted_names(owner, id), DAMAGED + id][0]
+    known = {"id": name, "hold": "on hold" if hold else "", "expires": expires}
+    return [known.get(each) for each in VALUES]
 
 
 def _pick(values: Values, columns: Sequence[str]) -> tuple[Any, ...]:

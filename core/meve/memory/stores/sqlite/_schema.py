@@ -136,6 +136,12 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE users ADD COLUMN slot INTEGER;
     ALTER TABLE users ADD COLUMN name BLOB;
     CREATE TABLE free_slots (slot INTEGER PRIMARY KEY, renewed INTEGER NOT NULL) STRICT;
+    CREATE TABLE log_names (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        name BLOB NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT, WITHOUT ROWID;
     CREATE INDEX free_slots_released ON free_slots (slot) WHERE NOT renewed;
     CREATE TABLE memories (
         row INTEGER PRIMARY KEY AUTOINCREMENT,

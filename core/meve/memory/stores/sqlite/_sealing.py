@@ -11,7 +11,7 @@ from meve.memory.records import SHARED
 from meve.memory.stores.sqlite._rows import COLUMNS, VALUES, hash_names, seal_row, unpack_values
 from meve.memory.stores.sqlite._vault import Owner, Vault, put_setting
 
-_DERIVED = VALUES.index("derived")
+_ID, _KIND, _DERIVED = (VALUES.index(name) for name in ("id", "kind", "derived"))
 PLAIN_PAGES = "plain_pages"
 """The setting that a file has until pages of its plain rows are gone from all files."""
 
@@ -26,6 +26,8 @@ def seal_plain_rows(vault: Vault) -> None:
             owner, slot = owners[user], vault.take()
             values[_DERIVED] = _list_of_texts(values[_DERIVED])
             sealed = seal_row(owner, slot, vault.slots.key(slot), values)
+            if values[_KIND] != "item":
+                vault.note_name(owner, values[_ID])
             _insert(connection, "memories", ("row", "user", "changed", *COLUMNS), [row, user, changed, *sealed])
         if owners:
             put_setting(connection, PLAIN_PAGES, 1)
@@ -56,6 +58,7 @@ def _seal_archive(vault: Vault, owners: dict[int, Owner]) -> None:
             with suppress(ValueError, TypeError, IndexError, zlib.error):
                 derived = unpack_values(body)[0][_DERIVED]
         owner, slot = owners[user], vault.take()
+        vault.note_name(owner, record_id)
         known = {"id": record_id, "session": None, "superseded": superseded, "derived": _list_of_texts(derived)}
         known["hold"] = hold
         hashed, _, *names = hash_names(owner, known)

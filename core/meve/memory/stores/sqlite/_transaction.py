@@ -91,6 +91,18 @@ class SqliteSnapshot:
         owners = [self._vault.owner_of(no) for (no,) in rows]
         return sorted(owner.user for owner in owners if owner is not None)
 
+    def names(self, user: str | None) -> Iterator[tuple[str, str]]:
+        if user is None:
+            numbers = self._connection.execute("SELECT no FROM users WHERE slot IS NOT NULL").fetchall()
+            owners = [self._vault.owner_of(no) for (no,) in numbers]
+        else:
+            owners = [self._vault.owner(user)]
+        for owner in owners:
+            if owner is not None:
+                items = self.select(RecordQuery(user=owner.user, kind="item", archived=None), "id")
+                yield from ((owner.user, name) for name in ("", *self._vault.noted_names(owner)))
+                yield from ((owner.user, name) for (name,) in items)
+
     def shared_scores(self, user: str) -> dict[str, SharedScore]:
         owner = self._vault.owner(user)
         if owner is None:
@@ -160,6 +172,8 @@ class SqliteTransaction(SqliteSnapshot):
         owner, version = self._next_version(user)
         vault, record, values = self._vault, stored.record, to_values(stored)
         slot = self._slot_for(owner, values)
+        if record.kind != "item":  # the key of an item says what it is about
+            vault.note_name(owner, record.id)
         key = vault.slots.key(slot)
         if record.archived:
             self._note_removal(owner, version, record.id)

@@ -91,7 +91,23 @@ class Vault:
         ).fetchone()
         if row is not None:
             self.connection.execute("UPDATE users SET slot = NULL, name = NULL WHERE no = ?", row[:1])
+            self.connection.execute("DELETE FROM log_names WHERE user = ?", row[:1])
             self.release(row[1:])
+
+    def note_name(self, owner: Owner, record_id: str) -> None:
+        """Keep the id of a record for the log until the user is forgotten."""
+        hashed = owner.id_hash(record_id)
+        known = self.connection.execute("SELECT 1 FROM log_names WHERE user = ? AND id = ?", (owner.no, hashed))
+        if known.fetchone() is None:
+            name = owner.key.seal(record_id.encode("utf-8", "surrogateescape"), owner.place("log_names", hashed))
+            self.connection.execute("INSERT INTO log_names VALUES (?, ?, ?)", (owner.no, hashed, name))
+
+    def noted_names(self, owner: Owner, hashed: str | None = None) -> list[str]:
+        """Return the ids that `note_name` kept of a user; with the hash of one, only that."""
+        rows = self.connection.execute(
+            "SELECT id, name FROM log_names WHERE user = ?1 AND (?2 IS NULL OR id = ?2)", (owner.no, hashed)
+        ).fetchall()
+        return [owner.key.unseal(name, owner.place("log_names", each)).decode() for each, name in rows]
 
     def take(self) -> int:
         """Return a slot that is free, with a secret in it."""

@@ -81,6 +81,11 @@ class SqliteStore:
         """The file's path."""
         return str(self._connections.file)
 
+    @property
+    def names_key(self) -> bytes:
+        """A secret of the key file."""
+        return self._keys.derived("names in log")
+
     @contextmanager
     def reading(self) -> Iterator[SqliteSnapshot]:
         """Read one consistent state."""
