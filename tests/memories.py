@@ -96,6 +96,23 @@ def change_sealed(file, user, record_id, **changes):
     store.close()
 
 
+def read_stored(file, user, record_id):
+    """Return a record as it is stored."""
+    store = SqliteStore.open(file)
+    with store.reading() as snapshot:
+        (found,) = snapshot.records(RecordQuery(user=f"s:{user}", ids=[record_id], archived=None))
+    store.close()
+    return found
+
+
+def plant(file, user, stored, **changes):
+    """Put a record into a file behind the log, as somebody could who has the key file."""
+    store = SqliteStore.open(file)
+    with store.writing() as transaction:
+        transaction.put(f"s:{user}", replace(stored, record=replace(stored.record, **changes)))
+    store.close()
+
+
 def as_plain(file):
     """Turn a file into one of version 6 of the schema, in which everything was plain, and remove its keys."""
     plain = file.with_name("plain.db")

@@ -10,7 +10,7 @@ import pytest
 
 from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
-from tests.memories import add_with_score, run_sql
+from tests.memories import add_with_score, change_sealed, run_sql
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_certificate_is_written_and_checked(meve, tmp_path):
     assert run("certificate", "--user", "alice", "--to", tmp_path / "c.json").stdout.startswith("2 erasures of alice: ")
     assert run("certificate", "--check", tmp_path / "c.json").stdout == "the certificate holds: 2 erasures\n"
     run("add", "My pin is secret.", "--user", "alice", "--id", "x")
-    run_sql(file, "UPDATE memories SET id = 'pin' WHERE id = 'x'")
+    change_sealed(file, "alice", "x", id="pin")
     result = run("certificate", "--check", tmp_path / "c.json")
     assert result.exit_code == 4
     assert "the certificate doesn't hold: record 'pin' is stored" in result.stdout
@@ -267,7 +267,7 @@ def test_verify_names_an_altered_memory_and_exits_with_4(meve, tmp_path):
     options = ("--file", file, "--key", key)
     meve("memory", "add", "My PIN is 4711.", "--user", "int:7", "--id", "pin", *options)
     assert "as the log says: 1 memory" in meve("memory", "verify", *options).stdout
-    run_sql(file, "UPDATE memories SET text = 'x', expires = 1")
+    run_sql(file, "UPDATE memories SET class = 'canonical', expires = 1")
     result = meve("memory", "verify", *options)
     assert result.exit_code == 4
     assert "not as the log says: pin of 7 (text, expiry)" in result.stdout

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
-from meve.memory._audit.chain import AuditChain, AuditEvent, AuditRow, EventDraft
+from meve.memory._audit.chain import PSEUDONYM, RECORD, AuditChain, AuditEvent, AuditRow, EventDraft
 from meve.memory.records import user_of
 from meve.memory.stores.protocol import EventQuery, Snapshot
 
@@ -44,44 +44,42 @@ def find_entries(snapshot: Snapshot, chain: AuditChain, query: EventQuery) -> It
     return sorted((row for each in queries for row in snapshot.entries(each)), key=lambda row: row.seq)
 
 
-@dataclass(frozen=True, slots=True)
 class LogNames:
-    """Users and ids by their keyed hashes."""
+    """Users and ids by their keyed hashes: those that are given, and those that the store can tell.
 
-    users: Mapping[str, str]
-    records: Mapping[str, str]
-    shows_users: bool
+    Args:
+        snapshot: the store; it is asked when a hash is met that isn't that of a given name.
+        chain: of the log.
+        query: names a user and a record, or neither.
+        ids: ids of the user's records.
+    """
 
-    @classmethod
-    def of(cls, snapshot: Snapshot, chain: AuditChain, query: EventQuery, ids: Iterable[str] = ()) -> Self:
-        """Return the names that the store can tell, and those that are given, as ids or by the query."""
-        pairs = list(snapshot.names(query.user))
-        if query.user is not None:
-            pairs += [(query.user, each) for each in (*ids, query.record) if each]
-        return cls(
-            users={chain.pseudonym(user): user for user, name in pairs if not name},
-            records={chain.record_name(user, name): name for user, name in pairs if name},
-            shows_users=not chain.pseudonyms,
-        )
+    def __init__(self, snapshot: Snapshot, chain: AuditChain, query: EventQuery, ids: Iterable[str] = ()) -> None:
+        self._snapshot, self._chain, self._user = snapshot, chain, query.user
+        given = [] if query.user is None else [(query.user, each) for each in ("", *ids, query.record or "")]
+        self._known = self._hashed(given)
+        self._has_asked = False
 
     def shown(self, event: AuditEvent, row: AuditRow) -> AuditEvent:
         """Return an event with the names that are known."""
-        user = self.users.get(row.user)
         detail, reason = dict(event.detail), event.reason
         for outer, inner in (_BY, _WAS):
             named: Any = detail.get(outer)
             hashed = named.get(inner) if isinstance(named, Mapping) else None
-            if isinstance(hashed, str) and hashed in self.records:
-                detail[outer] = {**named, inner: self.records[hashed]}
-                reason = reason.replace(hashed, self.records[hashed])
-        return replace(
-            event,
-            user_id=user_of(user) if user is not None and self.shows_users else event.user_id,
-            record_id=self.record(row.record),
-            detail=detail,
-            reason=reason,
-        )
+            if isinstance(hashed, str):
+                detail[outer] = {**named, inner: self.of(hashed)}
+                reason = reason.replace(hashed, self.of(hashed))
+        user = row.user if self._chain.pseudonyms else self.of(row.user)
+        shown_user = event.user_id if user == row.user else user_of(user)
+        return replace(event, user_id=shown_user, record_id=self.of(row.record), detail=detail, reason=reason)
 
-    def record(self, name: str) -> str:
-        """Return the id of a record by its name in the log; the name itself if nobody knows the id any more."""
-        return self.records.get(name, name)
+    def of(self, name: str) -> str:
+        """Return the user or the id of a name in the log; the name itself if nobody knows it any more."""
+        if name not in self._known and name.startswith((PSEUDONYM, RECORD)) and not self._has_asked:
+            self._has_asked = True
+            self._known |= self._hashed(self._snapshot.names(self._user))
+        return self._known.get(name, name)
+
+    def _hashed(self, names: Iterable[tuple[str, str]]) -> dict[str, str]:
+        chain = self._chain
+        return {chain.record_name(user, name) if name else chain.pseudonym(user): name or user for user, name in names}

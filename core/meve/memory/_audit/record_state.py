@@ -110,7 +110,9 @@ class LoggedStates:
         count = uncovered = 0
         differences: list[RecordDifference] = []
         planted: list[tuple[str, str, MemoryRecord]] = []
-        self._ids = {self.chain.record_name(user, name): name for user, name in snapshot.names(None) if name}
+        for user, name in snapshot.names(None):
+            self._pseudonym(user)
+            self._ids |= {self.chain.record_name(user, name): name} if name else {}
         for user in snapshot.users():
             seen: set[str] = set()
             for record_id, stored in self._read_user(snapshot, user):
@@ -208,7 +210,7 @@ class LoggedStates:
 
     def _read_one_by_one(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, StoredRecord | None]]:
         ids = {self._ids.get(name, name) for owner, name in self.states if owner == self._pseudonym(user)}
-        ids |= {record_id for (record_id,) in snapshot.select(RecordQuery(user=user), "id")}
+        ids |= {record_id for (record_id,) in snapshot.select(RecordQuery(user=user, archived=None), "id")}
         is_named = False
         for record_id in sorted(each for each in ids if isinstance(each, str)):
             try:

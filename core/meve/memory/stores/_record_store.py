@@ -368,7 +368,7 @@ class RecordStore:
         A user's entries are found, and name the user, whether they hold the id or a pseudonym.
         """
         with self.backend.reading() as snapshot:
-            names = LogNames.of(snapshot, self.chain, query)
+            names = LogNames(snapshot, self.chain, query)
             for entry in find_entries(snapshot, self.chain, query):
                 with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log (verify() checks the log)"):
                     event = to_audit_event(entry, from_micros(entry.at))
@@ -415,8 +415,8 @@ class RecordStore:
     def with_ids(self, entries: Iterable[ErasureEntry], user: str, ids: Iterable[str]) -> list[ErasureEntry]:
         """Return erasures with the ids of their records, as far as the store can tell them, or they are given."""
         with self.backend.reading() as snapshot:
-            names = LogNames.of(snapshot, self.chain, EventQuery(user=user), ids)
-        return [replace(entry, record_id=names.record(entry.record_id)) for entry in entries]
+            names = LogNames(snapshot, self.chain, EventQuery(user=user), ids)
+            return [replace(entry, record_id=names.of(entry.record_id)) for entry in entries]
 
     def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
         head = snapshot.head()

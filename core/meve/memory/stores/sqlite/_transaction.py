@@ -99,7 +99,7 @@ class SqliteSnapshot:
             owners = [self._vault.owner(user)]
         for owner in owners:
             if owner is not None:
-                items = self.select(RecordQuery(user=owner.user, kind="item", archived=None), "id")
+                items = self.select(RecordQuery(user=owner.user, kind="item"), "id")
                 yield from ((owner.user, name) for name in ("", *self._vault.noted_names(owner)))
                 yield from ((owner.user, name) for (name,) in items)
 
