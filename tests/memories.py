@@ -129,27 +129,8 @@ def as_plain(file):
             for row in read(f"SELECT * FROM {table}"):
                 connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
         connection.execute("DELETE FROM meta WHERE name IN ('key_file', 'key_changes', 'slots')")
-        for no, version, complete_from in read("SELECT no, version, complete_from FROM users").fetchall():
-            key = vault.owner_of(no).user
-            connection.execute("INSERT INTO users VALUES (?, ?, ?, ?)", (no, key, version, complete_from))
-            found = _Hashed.of(vault, RecordQuery(user=key, archived=None))
-            changed = dict(read("SELECT row, changed FROM memories").fetchall())
-            for _, row, values in _active(vault, found):
-                connection.execute(
-                    f"INSERT INTO memories (row, user, changed, {', '.join(VALUES)}) "
-                    f"VALUES (?, ?, ?{', ?' * len(VALUES)})",
-                    [row, no, changed[row], *values],
-                )
-            for _, row, values, expires in _archived(vault, found):
-                named = dict(zip(VALUES, values, strict=True))
-                connection.execute(
-                    "INSERT INTO archive (rowid, user, id, expires, hold, body, derived, superseded) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (row, no, named["id"], expires, int(bool(named["hold"])), pack(values), named["derived"],
-                     named["superseded"]),
-                )  # fmt: skip
-            for record_id, score in snapshot.shared_scores(key).items():
-                connection.execute("INSERT INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *shared_score_row(score)))
+        for user in read("SELECT no, version, complete_from FROM users").fetchall():
+            _copy_plain(connection, snapshot, *user)
         last = read("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone()
         if last:
             connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memories'", last)
@@ -159,6 +140,30 @@ def as_plain(file):
     for path in file.parent.glob(f"{file.name}*"):
         path.unlink()
     plain.rename(file)
+
+
+def _copy_plain(connection, snapshot, no, version, complete_from):
+    """Copy all that is stored of a user to the tables of version 6."""
+    vault = snapshot._vault
+    key = vault.owner_of(no).user
+    connection.execute("INSERT INTO users VALUES (?, ?, ?, ?)", (no, key, version, complete_from))
+    found = _Hashed.of(vault, RecordQuery(user=key, archived=None))
+    changed = dict(vault.connection.execute("SELECT row, changed FROM memories").fetchall())
+    for _, row, values in _active(vault, found):
+        connection.execute(
+            f"INSERT INTO memories (row, user, changed, {', '.join(VALUES)}) VALUES (?, ?, ?{', ?' * len(VALUES)})",
+            [row, no, changed[row], *values],
+        )
+    for (_, row, values), expires in _archived(vault, found):
+        named = dict(zip(VALUES, values, strict=True))
+        connection.execute(
+            "INSERT INTO archive (rowid, user, id, expires, hold, body, derived, superseded) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (row, no, named["id"], expires, int(bool(named["hold"])), pack(values), named["derived"],
+             named["superseded"]),
+        )  # fmt: skip
+    for record_id, score in snapshot.shared_scores(key).items():
+        connection.execute("INSERT INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *shared_score_row(score)))
 
 
 class HookedEmbedder:

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite._key_file import Slots
 from meve.memory.stores.sqlite.store import SqliteStore
-from tests.memories import as_plain, open_memory
+from tests.memories import KEY, as_plain, open_memory
 
 MASTER = b"a master key, long enough for it"
 
@@ -351,16 +352,66 @@ def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, m
             assert restored.list(user_id="alice") == []
 
 
-def test_forgotten_user_is_named_nowhere(file, clock):
-    with open_memory(file, clock=clock) as memory:
-        memory.add("I like tea.", user_id="alicezyx", id="tea")
+def rows_of(file):
+    """Return all values of all rows of a database, as text."""
+    with closing(sqlite3.connect(file)) as connection:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return repr([connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables])
+
+
+@pytest.mark.parametrize("audit_key", [None, KEY])
+def test_forgotten_user_is_named_in_no_row(file, clock, audit_key):
+    with open_memory(file, clock=clock, audit_key=audit_key) as memory:
+        memory.add("I like tea.", user_id="alicezyx", id="alicezyx-tea", ttl=timedelta(days=5))
+        memory.add("Tea is hot.", user_id="alicezyx", id="alicezyx-hot", derived_from=["alicezyx-tea"])
+        memory.update("alicezyx-tea", user_id="alicezyx", ttl=timedelta(days=3))
+        memory.supersede("alicezyx-tea", "I like coffee.", user_id="alicezyx", id="alicezyx-new")
         memory.add("I like tea.", user_id="bob", id="tea")
-        row = sqlite3.connect(file).execute("SELECT key, name FROM users").fetchall()
+        names = {e.record_id for e in memory.audit.events(action="add")}
+        assert names == {"alicezyx-tea", "alicezyx-hot", "alicezyx-new", "tea"}
+        assert any("alicezyx-tea" in e.reason for e in memory.audit.events(user_id="alicezyx", action="update"))
         memory.forget_user(user_id="alicezyx")
-        names = sqlite3.connect(file).execute("SELECT name FROM users WHERE name IS NOT NULL").fetchall()
-        assert len(names) == len(row) - 1
+        assert "alicezyx" not in rows_of(file)
+        assert {e.record_id for e in memory.audit.events(user_id="bob")} == {"tea"}
+        erased = memory.audit.events(user_id="alicezyx", record_id="alicezyx-tea", action="delete")
+        assert [(e.user_id, e.record_id) for e in erased] == [("alicezyx", "alicezyx-tea")]
+        certificate = memory.audit.certificate(user_id="alicezyx", record_ids=["alicezyx-tea"])
+        assert [e.record_id for e in certificate.entries] == ["alicezyx-tea"]
+        assert memory.audit.check_certificate(certificate).ok
+        assert memory.audit.verify().ok
         assert memory.add("I like coffee.", user_id="alicezyx", id="tea").text == "I like coffee."
         assert [r.text for r in memory.list(user_id="alicezyx")] == ["I like coffee."]
+    assert b"alicezyx" not in b"".join(path.read_bytes() for path in file.parent.iterdir())
+
+
+def test_name_of_an_erased_item_is_in_no_row_and_of_a_stored_one_is_shown(file, clock):
+    with open_memory(file, clock=clock) as memory:
+        for key in ("hivzyx", "teazyx"):
+            memory.items.put(("health",), key, {"n": 1}, user_id="alice")
+        memory.items.delete(("health",), "hivzyx", user_id="alice")
+        names = [e.record_id for e in memory.audit.events(user_id="alice")]
+        assert names[1] == '[["health"],"teazyx"]'
+        assert names[0] == names[2]
+        assert names[0].startswith("r:")
+    assert not words_in_files(file.parent, {"hivzyx", "teazyx"})
+
+
+def test_log_holds_no_hash_of_content_without_a_key(file, clock):
+    """A PIN could be guessed from it."""
+    with open_memory(file, clock=clock, audit_key=None) as memory:
+        memory.items.put(("pins",), "bank", {"pin": "4711"}, user_id="alice")
+        memory.items.search(("pins",), user_id="alice", query="4711")
+        memory.messages.add("s", [{"pin": "4711"}], user_id="alice")
+        details = [e.detail for e in memory.audit.events()]
+    assert details
+    assert not any({"content", "query"} & detail.keys() for detail in details)
+
+
+def test_export_holds_no_digest_and_no_place_in_the_log_of_all_users(memory):
+    memory.add("I like tea.", user_id="alice", id="tea")
+    (entry,) = memory.export(user_id="alice")["audit"]
+    assert (entry["record_id"], entry["action"]) == ("tea", "add")
+    assert not {"seq", "digest"} & entry.keys()
 
 
 def test_two_processes_write_with_keys_of_their_own(file, clock):

@@ -113,9 +113,7 @@ class MemoryRuntime:
         _check_components(options)
         policy = options.get("policy") or Policy()
         contradiction = options.get("contradiction") or RuleContradiction()
-        chain = AuditChain(
-            options.get("audit_key"), pseudonyms=policy.audit.pseudonyms, names_key=backend.names_key
-        )
+        chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms, names_key=backend.names_key)
         made_with = RecordStore(backend, chain).embedders.name()
         default = made_with if made_with in SHIPPED else ACCURATE
         embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))

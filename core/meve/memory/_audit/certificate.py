@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Any, Self
 
 from meve.errors import ValidationError
-from meve.memory._audit.chain import INITIAL_DIGEST, PSEUDONYM, Action, AuditChain, AuditHead, AuditRow, AuditVerification
+from meve.memory._audit.chain import (
+    INITIAL_DIGEST,
+    PSEUDONYM,
+    Action,
+    AuditChain,
+    AuditHead,
+    AuditRow,
+    AuditVerification,
+)
 from meve.memory._timestamps import check_moment, from_micros
 from meve.memory.records import UserId, user_key
 
@@ -137,7 +145,9 @@ def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Call
     return lambda row: row.seq in positions and chain.pseudonym(row.user) in users
 
 
-def describe_planted(planted: Iterable[str], entries: Sequence[ErasureEntry], chain: AuditChain, user: str) -> list[str]:
+def describe_planted(
+    planted: Iterable[str], entries: Sequence[ErasureEntry], chain: AuditChain, user: str
+) -> list[str]:
     """Return a problem for each record that was put back behind the log.
 
     Args:

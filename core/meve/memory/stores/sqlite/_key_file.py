@@ -183,6 +183,7 @@ class KeyFile:
         packed = _HEADER.pack(_MAGIC, file_id, generation, master is not None, sealed)
         return packed + blake2b(packed, digest_size=_CHECKSUM).digest()
 
+
 class Slots:
     """The slots of a key file, for one transaction."""
 
@@ -351,4 +352,6 @@ def _mapped(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as cause:
-        raise KeyFileError(f"{path} can't be used: {cause}; check the permissions of the file and its folder") from cause
+        raise KeyFileError(
+            f"{path} can't be used: {cause}; check the permissions of the file and its folder"
+        ) from cause

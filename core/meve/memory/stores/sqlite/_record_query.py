@@ -44,7 +44,7 @@ def read_records(vault: Vault, query: RecordQuery) -> list[StoredRecord]:
     with readable():
         records = [from_values(*each) for each in _active(vault, found)]
         if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
-            records += [_with_altered(from_values(*each), expires) for *each, expires in _archived(vault, found)]
+            records += [_with_altered(from_values(*each), expires) for each, expires in _archived(vault, found)]
     return records
 
 
@@ -66,7 +66,7 @@ def read_fields(vault: Vault, query: RecordQuery, fields: Sequence[Field]) -> li
             raw = [_pick(each, columns) for each in active]
         if _needs_archive(query):
             archived = _archived(vault, found, skips_damaged=skips_damaged)
-            raw += [_pick(each, columns) for *each, _ in archived]
+            raw += [_pick(each, columns) for each, _ in archived]
         rows = raw if by_row else list(dict.fromkeys(raw))
         by_field = zip(*rows, strict=True)
         decoded = [map(decode, each) if decode else each for decode, each in zip(decoders, by_field, strict=False)]
@@ -94,9 +94,14 @@ def read_content(vault: Vault, owner: Owner, hashed: str) -> tuple[int | None, l
     rows = vault.connection.execute(
         f"SELECT {', '.join(COLUMNS)} FROM memories WHERE user = ? AND id = ?", (owner.no, hashed)
     ).fetchall()
-    archived = () if rows else vault.connection.execute(
-        "SELECT slot, body, id, superseded, derived, hold FROM archive WHERE user = ? AND id = ?", (owner.no, hashed)
-    ).fetchall()
+    archived = (
+        ()
+        if rows
+        else vault.connection.execute(
+            "SELECT slot, body, id, superseded, derived, hold FROM archive WHERE user = ? AND id = ?",
+            (owner.no, hashed),
+        ).fetchall()
+    )
     try:
         for slot, *columns in rows:
             return slot, content_of(unseal_row(owner, vault.slots.key(slot), columns))
@@ -120,9 +125,7 @@ class _Hashed:
         owner = None if query.user is None else vault.owner(query.user)
         return None if owner is None and query.user is not None else cls(query, owner)
 
-    def select(
-        self, columns: str, *, is_ordered: bool = True, by_session: bool = False
-    ) -> tuple[str, list[Any]]:
+    def select(self, columns: str, *, is_ordered: bool = True, by_session: bool = False) -> tuple[str, list[Any]]:
         """Return the statement that reads the matching rows outside the archive, and its values."""
         query = self.query
         where, values = self.where()
@@ -172,19 +175,17 @@ class _Hashed:
         return None if ids is None or self.owner is None else json.dumps([self.owner.id_hash(each) for each in ids])
 
 
-def _active(
-    vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False
-) -> Iterator[Values]:
+def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False) -> Iterator[Values]:
     """Unseal the matching rows outside the archive, except those whose keys are gone."""
-    statement, values = found.select(", ".join(_SELECTED), by_session=by_session)
-    rows = vault.connection.execute(statement, values).fetchall()
+    statement, parameters = found.select(", ".join(_SELECTED), by_session=by_session)
+    rows = vault.connection.execute(statement, parameters).fetchall()
     vault.slots.expect(len(rows))
     for no, row, slot, *columns in rows:
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:
                 raise KeyIsGone
-            values = unseal_row(owner, vault.slots.key(slot), columns)
+            values: Sequence[Any] = unseal_row(owner, vault.slots.key(slot), columns)
         except KeyIsGone:
             vault.met_gone = True
             continue
@@ -195,9 +196,7 @@ def _active(
         yield owner.user, row, values
 
 
-def _archived(
-    vault: Vault, found: _Hashed, *, skips_damaged: bool = False
-) -> Iterator[tuple[str, int, Sequence[Any], int | None]]:
+def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:
     """Unseal the matching rows of the archive, except those whose keys are gone, each with the column of its expiry."""
     query = found.query
     where, parameters = found.where_in_archive()
@@ -218,10 +217,10 @@ def _archived(
                 raise
             values = _damaged(vault, owner, id=names[0], hold=names[3], expires=expires)
         if query.kind in (None, values[_PLACE["kind"]]) and query.session_id in (None, values[_PLACE["session"]]):
-            yield owner.user, row, values, expires
+            yield (owner.user, row, values), expires
 
 
-def _damaged(vault: Vault, owner: Owner, *, id: str, hold: int, expires: int | None, **_: Any) -> Sequence[Any]:  # noqa: A002, ANN401
+def _damaged(vault: Vault, owner: Owner, *, id: str, hold: int, expires: int | None, **_: Any) -> Sequence[Any]:  # noqa: ANN401
     """Return what is known of a damaged record: its id, or a name for it, its expiry, and whether it's on hold."""
     name = [*vault.noted_names(owner, id), DAMAGED + id][0]
     known = {"id": name, "hold": "on hold" if hold else "", "expires": expires}

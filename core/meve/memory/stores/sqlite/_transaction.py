@@ -181,8 +181,8 @@ class SqliteTransaction(SqliteSnapshot):
             self._delete(owner, record.id)
             hashed, _, *names = hash_names(owner, dict(zip(VALUES, values, strict=True)))
             body = key.seal(pack(values), owner.place("archive", hashed, *names))
-            row = (owner.no, hashed, slot, micros_or_none(record.expires_at), body, *names)
-            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            packed = (owner.no, hashed, slot, micros_or_none(record.expires_at), body, *names)
+            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed)
         else:
             row = seal_row(owner, slot, key, values)
             self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (owner.no, row[_ID]))
