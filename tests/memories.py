@@ -58,7 +58,8 @@ def open_memory(file, **parts):
 
 def run_sql(file, *statements):
     """Run statements on a memory's file and commit them; `{alice/tea}` stands for the hash of alice's id `tea`."""
-    hashes = hash_ids(file, {found for statement in statements for found in re.findall(r"{(\w*/[^}]*)}", statement)})
+    names = {found for statement in statements for found in re.findall(r"{(\w*/[^}]*)}", statement)}
+    hashes = hash_ids(file, names) if names else {}
     with sqlite3.connect(file) as connection:
         for statement in statements:
             for name, hashed in hashes.items():

@@ -184,6 +184,7 @@ def test_file_of_a_newer_version_raises(file):
         open_memory(file)
 
 
+@pytest.mark.filterwarnings("ignore::meve.errors.StaleWarning")  # of a damaged embedder's name
 @pytest.mark.parametrize("seed", range(40))
 def test_random_damage_raises_only_our_errors(file, clock, seed):
     with open_memory(file, clock=clock) as memory:

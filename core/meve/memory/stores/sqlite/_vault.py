@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from meve.errors import StoreCorruptError
@@ -103,11 +104,15 @@ class Vault:
             self.connection.execute("INSERT INTO log_names VALUES (?, ?, ?)", (owner.no, hashed, name))
 
     def noted_names(self, owner: Owner, hashed: str | None = None) -> list[str]:
-        """Return the ids that `note_name` kept of a user; with the hash of one, only that."""
+        """Return the ids that `note_name` kept of a user, except damaged ones; with the hash of one, only that."""
         rows = self.connection.execute(
             "SELECT id, name FROM log_names WHERE user = ?1 AND (?2 IS NULL OR id = ?2)", (owner.no, hashed)
         ).fetchall()
-        return [owner.key.unseal(name, owner.place("log_names", each)).decode() for each, name in rows]
+        names = []
+        for each, name in rows:
+            with suppress(KeyIsGone, ValueError):
+                names.append(owner.key.unseal(name, owner.place("log_names", each)).decode())
+        return names
 
     def take(self) -> int:
         """Return a slot that is free, with a secret in it."""
