@@ -1,8 +1,10 @@
 """Shared helpers of memory tests."""
 
 import json
+import re
 import sqlite3
 import zlib
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,7 +14,11 @@ from meve._formulas import normalize
 from meve.components.embedders import resolve_embedder
 from meve.memory import GovernedMemory
 from meve.memory.records import user_key
-from meve.memory.stores.sqlite._rows import COLUMNS
+from meve.memory.stores.protocol import RecordQuery
+from meve.memory.stores.sqlite._record_query import _active, _archived, _Hashed
+from meve.memory.stores.sqlite._rows import COLUMNS, VALUES, pack, seal_row, shared_score_row
+from meve.memory.stores.sqlite._schema import MIGRATIONS
+from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.fakes import WordCounter, WordEmbedder
 
 KEY = b"a key of the tests, long enough"
@@ -51,11 +57,114 @@ def open_memory(file, **parts):
 
 
 def run_sql(file, *statements):
-    """Run statements on a memory's file and commit them."""
+    """Run statements on a memory's file and commit them; `{alice/tea}` stands for the hash of alice's id `tea`."""
+    names = {found for statement in statements for found in re.findall(r"{(\w*/[^}]*)}", statement)}
+    hashes = hash_ids(file, names) if names else {}
     with sqlite3.connect(file) as connection:
         for statement in statements:
+            for name, hashed in hashes.items():
+                statement = statement.replace(f"{{{name}}}", f"'{hashed}'")
             connection.execute(statement)
     connection.close()
+
+
+def hash_ids(file, names):
+    """Return by `user/id` the hash under which a record is stored; by `user/`, that of the user."""
+    store = SqliteStore.open(file)
+    with store.reading() as snapshot:
+        hashes = {}
+        for name in names:
+            user, _, record_id = name.partition("/")
+            owner = snapshot._vault.owner(f"s:{user}" if user else "")
+            hashes[name] = owner.id_hash(record_id) if record_id else owner.hashed
+    store.close()
+    return hashes
+
+
+def change_sealed(file, user, record_id, **changes):
+    """Change values of a record, by the names of the columns, as somebody could who has the key file."""
+    store = SqliteStore.open(file)
+    with store.writing() as transaction:
+        vault = transaction._vault
+        query = RecordQuery(user=f"s:{user}" if user else "", ids=[record_id], archived=None)
+        ((_, row, values),) = _active(vault, _Hashed.of(vault, query))
+        owner = vault.owner(query.user)
+        named = dict(zip(VALUES, values, strict=True)) | changes
+        (slot,) = vault.connection.execute("SELECT slot FROM memories WHERE row = ?", (row,)).fetchone()
+        columns = seal_row(owner, slot, vault.slots.key(slot), list(named.values()))
+        assignments = ", ".join(f"{name} = ?" for name in COLUMNS)
+        vault.connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", [*columns, row])
+    store.close()
+
+
+def read_stored(file, user, record_id):
+    """Return a record as it is stored."""
+    store = SqliteStore.open(file)
+    with store.reading() as snapshot:
+        (found,) = snapshot.records(RecordQuery(user=f"s:{user}", ids=[record_id], archived=None))
+    store.close()
+    return found
+
+
+def plant(file, user, stored, **changes):
+    """Put a record into a file behind the log, as somebody could who has the key file."""
+    store = SqliteStore.open(file)
+    with store.writing() as transaction:
+        transaction.put(f"s:{user}", replace(stored, record=replace(stored.record, **changes)))
+    store.close()
+
+
+def as_plain(file):
+    """Turn a file into one of version 6 of the schema, in which everything was plain, and remove its keys."""
+    plain = file.with_name("plain.db")
+    store = SqliteStore.open(file)
+    with store.reading() as snapshot, closing(sqlite3.connect(plain)) as connection:
+        for function in ("repack_version_3", "repack_version_4", "superseded_by"):
+            connection.create_function(function, 1, lambda body: body)
+        connection.create_function("repack_version_5", 2, lambda body, model: body)
+        for migration in MIGRATIONS[:6]:
+            connection.executescript(migration)
+        vault = snapshot._vault
+        read = vault.connection.execute
+        for table in ("meta", "gone", "audit", "audit_head"):
+            for row in read(f"SELECT * FROM {table}"):
+                connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        connection.execute("DELETE FROM meta WHERE name IN ('key_file', 'key_changes', 'slots')")
+        for user in read("SELECT no, version, complete_from FROM users").fetchall():
+            _copy_plain(connection, snapshot, *user)
+        last = read("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone()
+        if last:
+            connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memories'", last)
+        connection.execute("PRAGMA user_version = 6")
+        connection.commit()
+    store.close()
+    for path in file.parent.glob(f"{file.name}*"):
+        path.unlink()
+    plain.rename(file)
+
+
+def _copy_plain(connection, snapshot, no, version, complete_from):
+    """Copy all that is stored of a user to the tables of version 6."""
+    vault = snapshot._vault
+    key = vault.owner_of(no).user
+    connection.execute("INSERT INTO users VALUES (?, ?, ?, ?)", (no, key, version, complete_from))
+    found = _Hashed.of(vault, RecordQuery(user=key, archived=None))
+    changed = dict(vault.connection.execute("SELECT row, changed FROM memories").fetchall())
+    for _, row, values in _active(vault, found):
+        connection.execute(
+            f"INSERT INTO memories (row, user, changed, {', '.join(VALUES)}) VALUES (?, ?, ?{', ?' * len(VALUES)})",
+            [row, no, changed[row], *values],
+        )
+    for (_, row, values), expires in _archived(vault, found):
+        named = dict(zip(VALUES, values, strict=True))
+        connection.execute(
+            "INSERT INTO archive (rowid, user, id, expires, hold, body, derived, superseded) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (row, no, named["id"], expires, int(bool(named["hold"])), pack(values), named["derived"],
+             named["superseded"]),
+        )  # fmt: skip
+    for record_id, score in snapshot.shared_scores(key).items():
+        connection.execute("INSERT INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *shared_score_row(score)))
 
 
 class HookedEmbedder:
@@ -111,7 +220,7 @@ def as_version_3(body):
     """Return an archived record as version 3 of the schema packed it, without the columns that came later."""
     data = zlib.decompress(body)
     end = 4 + int.from_bytes(data[:4], "big")
-    named = dict(zip(COLUMNS, json.loads(data[4:end]), strict=False))
+    named = dict(zip(VALUES, json.loads(data[4:end]), strict=False))
     values = json.dumps([value for name, value in named.items() if name not in (*LATER_COLUMNS, "vector")]).encode()
     vector = data[end : end + named["vector"]]  # without the passages; the values hold its length
     return zlib.compress(len(values).to_bytes(4, "big") + values + vector)

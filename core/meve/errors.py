@@ -24,7 +24,8 @@
     │   ├── IndexBusyError            another process is writing it
     │   ├── StoreBusyError            another process kept a memory file locked for too long
     │   ├── StoreCorruptError         a damaged memory file, or a file of another kind
-    │   └── StoreVersionError         a memory file of a newer version
+    │   ├── StoreVersionError         a memory file of a newer version
+    │   └── KeyFileError              a memory's key file that is missing, another's, or locked with another key
     ├── PolicyError                   an invalid policy, or an operation that a policy forbids
     │   └── HoldError                 a record on hold, which must not be changed or erased
     ├── ConservationError             a change of a memory altered its conservation metrics too much
@@ -150,6 +151,10 @@ class StoreCorruptError(StorageError):
 
 class StoreVersionError(StorageError):
     """A memory file of a newer version."""
+
+
+class KeyFileError(StorageError):
+    """The key file of a memory is missing, belongs to another memory, or is locked with another master key."""
 
 
 class PolicyError(MeveError, ValueError):

@@ -10,7 +10,7 @@ import pytest
 
 from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
-from tests.memories import add_with_score, run_sql
+from tests.memories import add_with_score, change_sealed, run_sql
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_certificate_is_written_and_checked(meve, tmp_path):
     assert run("certificate", "--user", "alice", "--to", tmp_path / "c.json").stdout.startswith("2 erasures of alice: ")
     assert run("certificate", "--check", tmp_path / "c.json").stdout == "the certificate holds: 2 erasures\n"
     run("add", "My pin is secret.", "--user", "alice", "--id", "x")
-    run_sql(file, "UPDATE memories SET id = 'pin' WHERE id = 'x'")
+    change_sealed(file, "alice", "x", id="pin")
     result = run("certificate", "--check", tmp_path / "c.json")
     assert result.exit_code == 4
     assert "the certificate doesn't hold: record 'pin' is stored" in result.stdout
@@ -261,20 +261,30 @@ def test_audit_log_is_listed_and_verified(filled, tmp_path):
     assert "entry 2 was altered" in broken.stdout
 
 
+def test_master_key_locks_the_keys(meve, tmp_path):
+    (tmp_path / "master").write_bytes(b"a master key, long enough for it")
+    lock, file = ("--master-key", tmp_path / "master"), ("--file", tmp_path / "memory.db")
+    assert meve("memory", *lock, "add", "I like tea.", "--user", "alice", "--id", "tea", *file).exit_code == 0
+    locked = meve("memory", "list", "--user", "alice", *file)
+    assert locked.exit_code == 1
+    assert "locked with a master key" in locked.output
+    assert "I like tea." in meve("memory", *lock, "list", "--user", "alice", *file).stdout
+
+
 def test_verify_names_an_altered_memory_and_exits_with_4(meve, tmp_path):
     key, file = tmp_path / "audit.key", tmp_path / "memory.db"
     key.write_bytes(b"a key of the tests, long enough")
     options = ("--file", file, "--key", key)
     meve("memory", "add", "My PIN is 4711.", "--user", "int:7", "--id", "pin", *options)
     assert "as the log says: 1 memory" in meve("memory", "verify", *options).stdout
-    run_sql(file, "UPDATE memories SET text = 'x', expires = 1")
+    run_sql(file, "UPDATE memories SET class = 'canonical', expires = 1")
     result = meve("memory", "verify", *options)
     assert result.exit_code == 4
-    assert "not as the log says: pin of 7 (text, expiry)" in result.stdout
+    assert "not as the log says: pin of 7 (expiry, class)" in result.stdout
     result = meve("memory", "verify", "--json", *options)
     data = json.loads(result.stdout)
     assert (result.exit_code, data["ok"], data["records"]) == (4, False, 0)
-    assert data["differences"] == [{"id": "pin", "user": 7, "differs": ["text", "expiry"]}]
+    assert data["differences"] == [{"id": "pin", "user": 7, "differs": ["expiry", "class"]}]
 
 
 def test_forget_of_an_unknown_user_says_so_and_exits_with_3(filled):

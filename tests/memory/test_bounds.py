@@ -7,7 +7,7 @@ import pytest
 
 from meve.errors import MeveError, PassageError, StoreCorruptError, ValidationError
 from meve.testing.fakes import FakeClock
-from tests.memories import LastLetters, open_memory, run_sql
+from tests.memories import LastLetters, change_sealed, open_memory, plant, read_stored, run_sql
 
 
 def nested(depth):
@@ -110,12 +110,11 @@ def damaged(file):
         memory.add("Bob likes tea.", user_id="bob", source="doc", id="tea", ttl=timedelta(microseconds=1))
         memory.hold("held", user_id="ann", why="case 12")
     deep = '{"a":' * 50_000 + "1" + "}" * 50_000
-    run_sql(
-        file,
-        f"UPDATE memories SET metadata = '{deep}' WHERE id IN ('deep', 'held', 'expired')",
-        "UPDATE memories SET vector = x'00' WHERE id = 'vector'",
-        "INSERT INTO archive SELECT user, 'packed', NULL, 0, x'00', '[]', NULL FROM memories WHERE id = 'good'",
-    )
+    for name in ("deep", "held", "expired"):
+        change_sealed(file, "ann", name, metadata=deep)
+    change_sealed(file, "ann", "vector", vector=b"\0")
+    plant(file, "ann", read_stored(file, "ann", "good"), id="packed", archived=True)
+    run_sql(file, "UPDATE archive SET body = substr(body, 1, 90)")
     return file
 
 
@@ -136,7 +135,7 @@ def test_user_is_forgotten_whatever_is_stored(damaged):
         assert planned.erased == report.erased == ("deep", "expired", "good", "packed", "vector")
         assert set(report.held) == {"held"}
         assert memory.audit.verify().ok is False or memory.audit.verify().differences
-        run_sql(damaged, "UPDATE memories SET hold = ''")
+        change_sealed(damaged, "ann", "held", hold="")
         assert memory.forget_user(user_id="ann").erased == ("held",)
         assert memory.list(user_id="ann", include_archived=True) == []
         assert memory.forget_user(user_id="ann").found is False
@@ -167,7 +166,7 @@ def test_what_a_damaged_record_replaced_stays_closed(file):
     with open_memory(file) as memory:
         memory.add("I live in Oslo.", user_id="ann", id="old")
         new = memory.supersede("old", "I live in Rome.", user_id="ann", ttl=timedelta(days=5))
-    run_sql(file, f"UPDATE memories SET vector = x'00' WHERE id = '{new.id}'")
+    change_sealed(file, "ann", new.id, vector=b"\0")
     with open_memory(file) as memory:
         assert memory.maintain().restored == {}
         assert memory.get("old", user_id="ann").is_closed

@@ -17,11 +17,11 @@ def make_file(file):
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE TRIGGER keep AFTER DELETE ON memories BEGIN INSERT INTO meta VALUES (OLD.id, OLD.text); END",
+        "CREATE TRIGGER keep AFTER DELETE ON memories BEGIN INSERT INTO meta VALUES (OLD.id, OLD.kind); END",
         "CREATE VIEW everything AS SELECT * FROM memories",
         "ALTER TABLE memories ADD COLUMN copy TEXT",
-        "ALTER TABLE memories ADD COLUMN copy TEXT GENERATED ALWAYS AS (text) VIRTUAL",
-        "ALTER TABLE memories RENAME COLUMN flagged TO flag",
+        "ALTER TABLE memories ADD COLUMN copy TEXT GENERATED ALWAYS AS (kind) VIRTUAL",
+        "ALTER TABLE memories RENAME COLUMN model TO mode",
         "ALTER TABLE archive ADD COLUMN copy TEXT",
         "CREATE VIRTUAL TABLE words USING fts5 (text)",
         "DROP TABLE opinions",

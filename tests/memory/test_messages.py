@@ -1,7 +1,6 @@
 """Messages: order, paging, expiry, erasure and concurrency."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +12,8 @@ from meve.errors import HoldError, PassageError, StoreCorruptError, UnknownIdErr
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores.protocol import EventQuery, RecordQuery
-from meve.memory.stores.sqlite._record_query import select_records
-from tests.memories import open_memory, run_sql
+from meve.memory.stores.sqlite._record_query import _Hashed
+from tests.memories import change_sealed, open_memory
 from tests.memory.test_erasure import files_containing
 
 WEEK = timedelta(days=7)
@@ -68,14 +67,12 @@ def test_places_are_stable_and_never_reused(memory):
 )
 def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditions):
     add_messages(memory, *"abc")
-    memory.close()
     query = RecordQuery(
         user=user_key("alice"), kind="message", session_id="s", alive_at=clock.now(), **conditions
     )  # fmt: skip
-    sql, values = select_records(query, "row, id, metadata")
-    with sqlite3.connect(file) as connection:
-        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
-    connection.close()
+    with memory._runtime.store.backend.reading() as snapshot:
+        sql, values = _Hashed.of(snapshot._vault, query).select("row, slot, sealed, id, session")
+        plan = [row[3] for row in snapshot._vault.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     assert any("USING INDEX memories_message" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
 
@@ -83,7 +80,8 @@ def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditio
 @pytest.mark.parametrize("value", ["[1", "[1]", "7", ""])
 def test_damaged_message_raises(memory, file, value):
     add_messages(memory, *"abc")
-    run_sql(file, f"UPDATE memories SET metadata = '{value}' WHERE row = 2")
+    damaged = memory.messages.page("s", user_id="alice")[1]
+    change_sealed(file, "alice", damaged.id, metadata=value)
     assert message_texts(memory, limit=1) == ["a"]
     with pytest.raises(StoreCorruptError, match="restore its file from a copy"):
         message_texts(memory)
@@ -135,7 +133,6 @@ def test_erased_message_leaves_no_byte_in_any_file(memory, file, clock, way):
     add_messages(memory, "a")
     (message_id,) = memory.messages.add("s", [{"text": SECRET, "who": SECRET}], user_id="alice")
     memory.search("anything", user_id="alice")
-    assert files_containing(file, SECRET.encode())
     if way == "delete":
         _, result = memory.messages.pop("s", ids=[message_id], user_id="alice")
         assert (result.erased, result.scrubbed) == ((message_id,), True)

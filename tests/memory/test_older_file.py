@@ -11,7 +11,7 @@ import pytest
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
-from tests.memories import KEY, LATER_COLUMNS, archive, as_version_3
+from tests.memories import KEY, LATER_COLUMNS, archive, as_plain, as_version_3
 
 FILES = Path(__file__).parent.parent / "files" / "before_kind.zip"
 QUESTION = "What does Alice prefer to drink?"
@@ -94,6 +94,7 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
         memory.add("Tea is hot.", user_id="alice", id="tea", source="summary", tags=["drink"], ttl=timedelta(days=9))
         archive(memory, "s:alice", "tea")
         whole = replace(memory.get("tea", user_id="alice"), valid_from=None)
+    as_plain(file)
     with sqlite3.connect(file) as connection:
         connection.create_function("as_version_3", 1, as_version_3)
         connection.execute("UPDATE archive SET body = as_version_3(body)")

@@ -28,7 +28,7 @@ def test_database_log_and_index_have_mode_600(file, umask):
     with open_memory(file) as memory:
         memory.add("My PIN is 4711.", user_id="alice")
         modes = {path.name: mode_of(path) for path in file.parent.iterdir()}
-    assert modes == dict.fromkeys(["memory.db", "memory.db-wal", "memory.db-shm"], "0o600")
+    assert modes == dict.fromkeys(["memory.db", "memory.db.keys", "memory.db-wal", "memory.db-shm"], "0o600")
 
 
 def test_database_behind_a_dangling_link_has_mode_600(file, umask):

@@ -1,6 +1,5 @@
 """With `audit.pseudonyms`, new entries of the log hold a keyed hash of the user's id, and are found by the id."""
 
-import sqlite3
 from datetime import timedelta
 
 import pytest
@@ -10,7 +9,7 @@ from meve.memory import Policy, Turn, record_turns
 from meve.memory.stores.protocol import EventQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import open_memory
+from tests.memories import change_sealed, open_memory, run_sql
 
 PSEUDONYMS = Policy.from_dict({"audit": {"pseudonyms": True}})
 
@@ -85,10 +84,8 @@ def test_changed_record_is_named_with_its_user(file, clock):
     with open_memory(file, clock=clock, policy=PSEUDONYMS) as memory:
         memory.add("I live in Lyon.", user_id="alice", id="home")
         memory.add("I live in Rome.", user_id="alice", id="rome")
-    with sqlite3.connect(file) as connection:
-        connection.execute("UPDATE memories SET text = 'x' WHERE id = 'home'")
-        connection.execute("DELETE FROM memories WHERE id = 'rome'")
-    connection.close()
+    change_sealed(file, "alice", "home", text="x")
+    run_sql(file, "DELETE FROM memories WHERE id = {alice/rome}")
     with open_memory(file, clock=clock) as memory:
         differences = memory.audit.verify().differences
     assert [(e.user_id, e.record_id, e.differs) for e in differences] == [

@@ -1,7 +1,6 @@
 """`audit.verify` finds and names records that were changed, removed or added behind the log."""
 
 import json
-import sqlite3
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +11,9 @@ import pytest
 from meve.memory._audit.chain import AuditChain
 from meve.memory._audit.record_state import GROUPS, hash_state
 from meve.memory.records import MemoryRecord
-from meve.memory.stores.sqlite._rows import pack
 from meve.testing.dict_memory_store import DictMemoryStore
 from meve.testing.fakes import FakeClock
-from tests.memories import KEY, open_memory, run_sql
+from tests.memories import KEY, change_sealed, open_memory, plant, read_stored, run_sql
 
 FILES = Path(__file__).parent.parent / "files" / "before_kind.zip"
 
@@ -62,45 +60,65 @@ def test_untouched_records_agree_with_the_log_on_every_store(file, clock):
 
 
 @pytest.mark.parametrize(
-    ("change", "differs"),
+    ("changes", "differs"),
     [
-        ("text = 'I like milk.'", ("text",)),
-        ("text = CAST(x'ff' AS TEXT)", ("unreadable",)),
-        ("expires = expires + 1", ("expiry",)),
-        ("expires = NULL", ("expiry",)),
-        ("hold = 'case 12'", ("hold",)),
-        ("class = 'canonical'", ("class",)),
-        ("kind = 'nothing'", ("unreadable",)),
-        ("tags = '[\"food\"]'", ("metadata",)),
-        ("metadata = '{\"n\": 1}'", ("metadata",)),
-        ("session = 's9'", ("metadata",)),
-        ("created = created - 1", ("history",)),
-        ("valid_to = 5", ("history",)),
-        ("superseded = 'rome'", ("history",)),
-        ("archived = 1", ("history",)),
-        ("reflection = 0", ("score",)),
-        ("version = 9", ("other",)),
-        ("text = 'x', hold = 'y'", ("text", "hold")),
+        ({"text": "I like milk."}, ("text",)),
+        ({"text": "\udcff"}, ("unreadable",)),
+        ({"hold": "case 12"}, ("hold",)),
+        ({"tags": '["food"]'}, ("metadata",)),
+        ({"metadata": '{"n": 1}'}, ("metadata",)),
+        ({"session": "s9"}, ("metadata",)),
+        ({"superseded": "rome"}, ("history",)),
+        ({"text": "x", "hold": "y"}, ("text", "hold")),
     ],
 )
-def test_changed_record_is_named_with_what_differs(filled, clock, change, differs):
-    run_sql(filled, f"UPDATE memories SET {change} WHERE id = 'home'")
+def test_record_that_was_changed_with_the_keys_is_named_with_what_differs(filled, clock, changes, differs):
+    change_sealed(filled, "alice", "home", **changes)
     assert find_differences(filled, clock) == {("alice", "home"): differs}
 
 
 @pytest.mark.parametrize(
-    ("statement", "record_id", "differs"),
+    ("change", "differs"),
     [
-        ("UPDATE memories SET text = 'I live in Kiel.' WHERE id = 'home'", "home", "text"),
-        ("UPDATE memories SET expires = NULL WHERE id = 'home'", "home", "expiry"),
-        ("UPDATE memories SET source = 'doc' WHERE id = 'home'", "home", "class"),
-        ("UPDATE memories SET id = 'other' WHERE id = 'home'", "other", "planted"),
+        ("expires = expires + 1", ("expiry",)),
+        ("expires = NULL", ("expiry",)),
+        ("class = 'canonical'", ("class",)),
+        ("kind = 'nothing'", ("unreadable",)),
+        ("created = created - 1", ("history",)),
+        ("valid_to = 5", ("history",)),
+        ("archived = 1", ("history",)),
+        ("reflection = 0", ("score",)),
+        ("version = 9", ("other",)),
+        ("sealed = zeroblob(90)", ("missing",)),
+        ("sealed = substr(sealed, 1, 200)", ("unreadable",)),
+        ("sealed = (SELECT sealed FROM memories WHERE id = {alice/m1})", ("missing",)),
+        ("hold = 1", ("unreadable",)),
+        ("session = {alice/m1}", ("unreadable",)),
+        ("superseded = {alice/m1}", ("unreadable",)),
+        ("derived = '[\"x\"]'", ("unreadable",)),
+    ],
+)
+def test_changed_column_is_named_with_what_differs(filled, clock, change, differs):
+    run_sql(filled, f"UPDATE memories SET {change} WHERE id = {{alice/home}}")
+    assert find_differences(filled, clock) == {("alice", "home"): differs}
+
+
+@pytest.mark.parametrize(
+    ("change", "record_id", "differs"),
+    [
+        ({"text": "I live in Kiel."}, "home", "text"),
+        ("expires = NULL", "home", "expiry"),
+        ("source = 'doc'", "home", "class"),
+        ({"id": "other"}, "other", "planted"),
     ],
 )
 def test_change_behind_the_log_is_still_found_after_the_memory_wrote_the_record(
-    filled, clock, statement, record_id, differs
+    filled, clock, change, record_id, differs
 ):
-    run_sql(filled, statement)
+    if isinstance(change, dict):
+        change_sealed(filled, "alice", "home", **change)
+    else:
+        run_sql(filled, f"UPDATE memories SET {change} WHERE id = {{alice/home}}")
     with open_memory(filled, clock=clock) as memory:
         recall = memory.search("Where do I live?", user_id="alice")
         assert record_id in {record.id for record in recall.records}
@@ -111,64 +129,67 @@ def test_change_behind_the_log_is_still_found_after_the_memory_wrote_the_record(
 @pytest.mark.parametrize(
     ("statement", "expected"),
     [
-        ("DELETE FROM memories WHERE id = 'home'", {("alice", "home"): ("missing",)}),
+        ("DELETE FROM memories WHERE id = {alice/home}", {("alice", "home"): ("missing",)}),
         ("DELETE FROM archive", {("alice", "old"): ("missing",)}),
-        ("DELETE FROM memories WHERE id = 'm1'", {("alice", "m1"): ("missing",)}),
-        ("UPDATE memories SET superseded = NULL WHERE id = 'milk'", {("alice", "milk"): ("history",)}),
-        ("UPDATE memories SET id = 'new' WHERE id = 'rome'",
-         {("bob", "rome"): ("missing",), ("bob", "new"): ("planted",)}),
-        ("UPDATE memories SET user = (SELECT no FROM users WHERE key = 's:bob') WHERE id = 'milk'",
-         {("alice", "milk"): ("owner",)}),
-        ("UPDATE users SET key = 'i:7' WHERE key = 's:bob'", {("bob", "rome"): ("owner",)}),
-        ("UPDATE archive SET body = x'00'", {("alice", "old"): ("unreadable",)}),
-        ("UPDATE memories SET text = 'It closes.' WHERE id = 'office'", {(None, "office"): ("text",)}),
+        ("DELETE FROM memories WHERE id = {alice/m1}", {("alice", "m1"): ("missing",)}),
+        ("UPDATE memories SET superseded = NULL WHERE id = {alice/milk}", {("alice", "milk"): ("unreadable",)}),
+        ("UPDATE archive SET body = substr(body, 1, 90)", {("alice", "old"): ("unreadable",)}),
     ],
-)  # fmt: skip
-def test_removed_planted_and_moved_records_are_named(filled, clock, statement, expected):
+)
+def test_removed_records_and_links_are_named(filled, clock, statement, expected):
     run_sql(filled, statement)
     assert find_differences(filled, clock) == expected
+
+
+def test_changed_owner_is_found(filled, clock):
+    """What is sealed for one user can't be read as another's."""
+    run_sql(filled, "UPDATE memories SET user = (SELECT no FROM users WHERE key = {bob/}) WHERE id = {alice/milk}")
+    found = find_differences(filled, clock)
+    assert found.pop(("alice", "milk")) == ("missing",)
+    assert [(user, differs) for (user, _), differs in found.items()] == [("bob", ("unreadable",))]
+
+
+def test_record_moved_with_the_keys_is_named(filled, clock):
+    moved = read_stored(filled, "bob", "rome")
+    with open_memory(filled, clock=clock) as memory:
+        backend = memory._runtime.store.backend
+        with backend.writing() as transaction:
+            transaction.remove("s:bob", "rome")
+            transaction.put("s:alice", moved)
+    assert find_differences(filled, clock) == {("bob", "rome"): ("owner",)}
 
 
 @pytest.mark.parametrize(
     ("change", "differs"),
     [
-        ("id = 'other'", "other"),
-        ("expires = 5", "expiry"),
-        ("hold = 1", "hold"),
-        ("derived = '[\"rome\"]'", "history"),
-        ("superseded = 'home'", "history"),
+        ("expires = 5", ("expiry",)),
+        ("hold = 1", ("unreadable",)),
+        ("derived = '[\"rome\"]'", ("unreadable",)),
+        ("superseded = 'home'", ("unreadable",)),
     ],
 )
 def test_changed_column_of_the_archive_is_named(filled, clock, change, differs):
-    """Expiry and erasure find archived records by these columns, without reading the records."""
-    run_sql(filled, f"UPDATE archive SET {change} WHERE id = 'old'")
-    assert find_differences(filled, clock) == {("alice", "old"): (differs,)}
+    """Expiry and erasure find archived records by these columns."""
+    run_sql(filled, f"UPDATE archive SET {change} WHERE id = {{alice/old}}")
+    assert find_differences(filled, clock) == {("alice", "old"): differs}
 
 
 def test_planted_archived_copy_is_found(filled, clock):
-    with open_memory(filled, clock=clock) as memory:
-        body = pack(memory._runtime.store.find("s:bob", "rome"))
-    with sqlite3.connect(filled) as connection:
-        values = "no, 'rome', NULL, 0, ?, '[]', NULL"
-        connection.execute(f"INSERT INTO archive SELECT {values} FROM users WHERE key = 's:bob'", (body,))
-    connection.close()
-    assert find_differences(filled, clock) == {("bob", "rome"): ("planted",)}
+    plant(filled, "bob", read_stored(filled, "bob", "rome"), id="copy", archived=True)
+    assert find_differences(filled, clock) == {("bob", "copy"): ("planted",)}
 
 
 def test_erased_record_that_is_put_back_is_found(filled, clock):
-    with sqlite3.connect(filled) as connection:
-        row = connection.execute("SELECT * FROM memories WHERE id = 'rome'").fetchone()
+    kept = read_stored(filled, "bob", "rome")
     with open_memory(filled, clock=clock) as memory:
         memory.forget_user(user_id="bob")
         assert memory.audit.verify().ok
-    with sqlite3.connect(filled) as connection:
-        connection.execute(f"INSERT INTO memories VALUES ({', '.join('?' * len(row))})", row)
-    connection.close()
+    plant(filled, "bob", kept)
     assert find_differences(filled, clock) == {("bob", "rome"): ("planted",)}
 
 
 def test_result_and_log_hold_no_content(filled, clock):
-    run_sql(filled, "UPDATE memories SET text = 'I like milk.', hold = 'secret case' WHERE id = 'home'")
+    change_sealed(filled, "alice", "home", text="I like milk.", hold="secret case")
     with open_memory(filled, clock=clock) as memory:
         shown = repr(memory.audit.verify()) + json.dumps([e.to_dict() for e in memory.audit.events()])
     assert not any(word in shown for word in ("milk.", "Lyon", "secret", "food"))
@@ -187,7 +208,7 @@ def test_equal_records_of_two_users_have_different_hashes():
 
 
 def test_broken_log_compares_no_records(filled, clock):
-    run_sql(filled, "UPDATE audit SET reason = 'x' WHERE seq = 2", "UPDATE memories SET text = 'x' WHERE id = 'home'")
+    run_sql(filled, "UPDATE audit SET reason = 'x' WHERE seq = 2", "UPDATE memories SET created = 1")
     with open_memory(filled, clock=clock) as memory:
         result = memory.audit.verify()
     assert (result.ok, result.broken_at, result.records, result.differences) == (False, 2, 0, ())
@@ -211,9 +232,8 @@ def test_records_of_an_older_file_are_not_covered_until_they_change(tmp_path):
         memory.hold("tea", user_id="alice")
         after = memory.audit.verify()
         assert (after.ok, after.records, after.not_covered) == (True, 1, before.not_covered - 1)
-    run_sql(
-        file, "UPDATE memories SET text = 'x' WHERE id = 'tea'", "UPDATE memories SET id = 'sneaked' WHERE id = 'bees'"
-    )
+    change_sealed(file, "alice", "tea", text="x")
+    change_sealed(file, "bob", "bees", id="sneaked")
     with open_memory(file, clock=clock, embedder=None) as memory:
         differences = {each.record_id: each.differs for each in memory.audit.verify().differences}
     assert differences == {"tea": ("text",), "sneaked": ("planted",)}

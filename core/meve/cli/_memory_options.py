@@ -5,6 +5,7 @@ import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,10 @@ PolicyFile = Annotated[Path | None, typer.Option(envvar="MEVE_POLICY", help="A p
 KeyFile = Annotated[
     Path | None, typer.Option(envvar="MEVE_AUDIT_KEY", help="The key of the audit log.", metavar="FILE")
 ]
+MasterKey = Annotated[
+    Path | None,
+    typer.Option(envvar="MEVE_MASTER_KEY", help="The key that locks the file of the memory's keys.", metavar="FILE"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
@@ -31,6 +36,14 @@ Agent = Annotated[str | None, typer.Option(help="The agent's id.", metavar="ID")
 Run = Annotated[str | None, typer.Option(help="The run's id.", metavar="ID")]
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
+
+
+_master_key: ContextVar[Path | None] = ContextVar("master_key", default=None)
+
+
+def keep_master_key(master_key: MasterKey = None) -> None:
+    """Read and change a governed memory. One file holds the memories of all users and the audit log."""
+    _master_key.set(master_key)
 
 
 @contextmanager
@@ -50,7 +63,7 @@ def open_memory(
     loaded = None if policy is None else Policy.from_yaml(policy)
     with GovernedMemory.open(
         file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
-        reembed=embedder is not None,
+        reembed=embedder is not None, master_key=_master_key.get(),
     ) as governed_memory:  # fmt: skip
         yield governed_memory
 

@@ -22,6 +22,7 @@ from meve.cli._memory_options import (
     User,
     Yes,
     explain_unknown_id,
+    keep_master_key,
     open_memory,
     parse_span,
     parse_user,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 memory_app = typer.Typer(
     name="memory",
-    help="Read and change a governed memory. One file holds the memories of all users and the audit log.",
+    callback=keep_master_key,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -117,7 +117,7 @@ class MemoryRuntime:
             check_flag(options.get("reset_clock", False), "reset_clock"),
         )
         contradiction = options.get("contradiction") or RuleContradiction()
-        chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms)
+        chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms, names_key=backend.names_key)
         made_with = RecordStore(backend, chain).embedders.name()
         default = made_with if made_with in SHIPPED else ACCURATE
         embedder = MemoryEmbedders(resolve_embedder(options.get("embedder"), default=default))

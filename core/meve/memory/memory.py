@@ -41,6 +41,7 @@ from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
+from meve.memory.stores.sqlite._key_file import MasterKey
 from meve.memory.stores.sqlite.store import SqliteStore
 
 
@@ -84,6 +85,7 @@ class GovernedMemory(Operations):
         file: str | Path | None = None,
         *,
         store: MemoryStore | None = None,
+        master_key: MasterKey | None = None,
         **options: Unpack[MemoryOptions],
     ) -> Self:
         """Open the memory in a file, or in a store of your own.
@@ -92,17 +94,20 @@ class GovernedMemory(Operations):
             file: the path of an SQLite file, created if it doesn't exist; while it is open, SQLite's `-wal` and `-shm`
                 stand beside it.
             store: a back end to use instead of a file; the memory closes it.
+            master_key: locks the key file beside `file`, from then on: 16 bytes or more, the `Path` of a file that
+                holds them, or a function that returns them. Each opening needs it then.
             options: see `MemoryOptions`.
 
         Raises:
             ConfigurationError: not exactly one of `file` and `store`, an invalid component, or another embedder than
                 the memory was made with.
             StorageError: the file can't be opened, is damaged, or of a newer version.
+            KeyFileError: the key file is missing, belongs to another memory, or is locked with another master key.
             AuditError: another key signs the audit log.
         """
         if (file is None) == (store is None):
             raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
-        backend = SqliteStore.open(file) if store is None and file is not None else store
+        backend = SqliteStore.open(file, master_key=master_key) if store is None and file is not None else store
         if backend is None or not hasattr(backend, "writing"):
             raise ConfigurationError(
                 f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; pass a path as file"

@@ -70,6 +70,9 @@ class _DictTransaction:
     def shared_scores(self, user: str) -> dict[str, SharedScore]:
         return dict(self._user(user).shared_scores)
 
+    def names(self, user: str | None) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        return iter(())
+
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         for entry in self._state.entries:
             if (
@@ -120,6 +123,9 @@ class _DictTransaction:
         if score is not None:
             shared_scores[record_id] = score
 
+    def forget_user(self, user: str) -> None:
+        """Do nothing: nothing outlives the process."""
+
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         self._state.entries += entries
         self._state.head = head
@@ -162,6 +168,7 @@ class DictMemoryStore:
     """
 
     name = "the dict memory store"
+    names_key = None
 
     def __init__(self) -> None:
         self._state = _StoreState()

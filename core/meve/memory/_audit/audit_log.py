@@ -13,9 +13,10 @@ from meve.memory._audit.certificate import (
     check,
     choose_signer,
     describe_planted,
+    user_of_certificate,
     wants_entries_of,
 )
-from meve.memory._audit.chain import PSEUDONYM, Action, AuditEvent, AuditHead, AuditVerification
+from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._timestamps import ago, check_moment, to_micros
 from meve.memory.records import UserId, check_choice, check_text, user_key
 from meve.memory.stores._record_store import RecordStore
@@ -113,10 +114,11 @@ class AuditLog:
         ids = None if record_ids is None else {check_text(each, "an id in record_ids") for each in record_ids}
         begin, end = self._to_micros(since), None if until is None else to_micros(check_moment(until, "until"))
         users = (user, chain.pseudonym(user))
+        wanted = None if ids is None else ids | {chain.record_name(user, each) for each in ids}
         finder = ErasureFinder(
             lambda row: (
                 row.user in users
-                and (ids is None or row.record in ids)
+                and (wanted is None or row.record in wanted)
                 and (begin is None or row.at >= begin)
                 and (end is None or row.at < end)
             )
@@ -124,14 +126,15 @@ class AuditLog:
         result, planted = self.store.verify_erasures(finder.follow, [user])
         if not result.ok:
             raise AuditError(f"nothing can be certified: {result.problem}")
-        if problems := describe_planted(planted, finder.entries, is_keyed=chain.keyed):
+        if problems := describe_planted(planted, finder.entries, chain, user):
             raise AuditError(f"nothing can be certified: {'; '.join(problems)}")
-        for each in sorted((ids or set()) - {entry.record_id for entry in finder.entries}):
+        entries = self.store.with_ids(finder.entries, user, ids or ())
+        for each in sorted((ids or set()) - {entry.record_id for entry in entries}):
             raise ValidationError(f"record_ids names {each!r:.80}, whose erasure the log doesn't show: delete it first")
         return ErasureCertificate(
             user_id=users[1] if chain.pseudonyms else user_id,
             issued_at=self.clock.now(),
-            entries=tuple(finder.entries),
+            entries=tuple(entries),
             head=finder.head,
         ).signed(signing)
 
@@ -152,11 +155,11 @@ class AuditLog:
             raise ValidationError(f"certificate must be what certificate() returned, got {certificate!r:.60}")
         signing = choose_signer(key, self.store.chain)
         finder = ErasureFinder(wants_entries_of(certificate, self.store.chain))
-        name = str(certificate.user_id)
-        users = [user_key(certificate.user_id), *([name] if name.startswith(PSEUDONYM) else [])]
+        user, chain = user_of_certificate(certificate), self.store.chain
+        users = {user_key(certificate.user_id), user}
         log, planted = self.store.verify_erasures(finder.follow, users, certificate.head)
-        problems = describe_planted(planted, certificate.entries, is_keyed=self.store.chain.keyed)
-        return check(certificate, signing, finder.entries, log, problems)
+        problems = describe_planted(planted, certificate.entries, chain, user)
+        return check(certificate, signing, chain, finder.entries, log, problems)
 
     def _to_micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):

@@ -9,7 +9,15 @@ from datetime import datetime
 from typing import Any, Self
 
 from meve.errors import ValidationError
-from meve.memory._audit.chain import INITIAL_DIGEST, Action, AuditChain, AuditHead, AuditRow, AuditVerification
+from meve.memory._audit.chain import (
+    INITIAL_DIGEST,
+    PSEUDONYM,
+    Action,
+    AuditChain,
+    AuditHead,
+    AuditRow,
+    AuditVerification,
+)
 from meve.memory._timestamps import check_moment, from_micros
 from meve.memory.records import UserId, user_key
 
@@ -26,6 +34,7 @@ class ErasureEntry:
     """The position of the entry in the log, from 1."""
     at: datetime
     record_id: str
+    """Its id; the keyed hash that the log holds, if nobody knows the id any more."""
     kind: str
     """`fact`, `item`, `message` or `summary`; empty in the log of an older version."""
     action: Action
@@ -136,25 +145,35 @@ def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Call
     return lambda row: row.seq in positions and chain.pseudonym(row.user) in users
 
 
-def describe_planted(planted: Iterable[str], entries: Sequence[ErasureEntry], *, is_keyed: bool) -> list[str]:
+def describe_planted(
+    planted: Iterable[str], entries: Sequence[ErasureEntry], chain: AuditChain, user: str
+) -> list[str]:
     """Return a problem for each record that was put back behind the log.
 
     Args:
         planted: the ids of the user's records that the log doesn't know.
         entries: the erasures.
-        is_keyed: whether the log has a key, so that it knows every record; if not, only erased ids are compared.
+        chain: of the log. With a key, it knows every record; if not, only erased ids are compared.
+        user: the user's key.
     """
-    erased = {entry.record_id for entry in entries}
+    erased = {chain.record_name(user, entry.record_id) for entry in entries}
     return [
         f"record {each!r:.80} is stored, and the log doesn't show that it was added"
         for each in sorted(planted)
-        if is_keyed or each in erased
+        if chain.keyed or chain.record_name(user, each) in erased
     ]
+
+
+def user_of_certificate(certificate: ErasureCertificate) -> str:
+    """Return the key of the user of a certificate, or the pseudonym."""
+    name = str(certificate.user_id)
+    return name if name.startswith(PSEUDONYM) else user_key(certificate.user_id)
 
 
 def check(
     certificate: ErasureCertificate,
     signing: AuditChain,
+    chain: AuditChain,
     found: Sequence[ErasureEntry],
     log: AuditVerification,
     planted: Sequence[str] = (),
@@ -164,6 +183,7 @@ def check(
     Args:
         certificate: the certificate.
         signing: has the key.
+        chain: of the log.
         found: what the log holds at the positions of the certificate.
         log: the verification of the log against the certificate's head.
         planted: problems with records that were put back behind the log.
@@ -173,8 +193,17 @@ def check(
         problems.append("the signature isn't that of this certificate and this key")
     if certificate.signature and not signing.keyed:
         problems.append("the certificate is signed: give its key")
-    by_position = {entry.position: entry for entry in found}
-    missing = [e for e in certificate.entries if by_position.get(e.position) != e or e.position > certificate.head.seq]
+    user = user_of_certificate(certificate)
+
+    def as_logged(entry: ErasureEntry) -> ErasureEntry:
+        return replace(entry, record_id=chain.record_name(user, entry.record_id))
+
+    by_position = {entry.position: as_logged(entry) for entry in found}
+    missing = [
+        e
+        for e in certificate.entries
+        if by_position.get(e.position) != as_logged(e) or e.position > certificate.head.seq
+    ]
     problems += [f"entry {each.position} of the log isn't this erasure of {each.record_id!r:.80}" for each in missing]
     return CertificateCheck(ok=not problems, signed=signing.keyed, problems=tuple(problems))
 

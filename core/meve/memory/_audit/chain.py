@@ -8,6 +8,7 @@ unless an older seal was put back: against that, keep `head()` elsewhere and pas
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,8 +22,9 @@ Action: TypeAlias = Literal[
     "supersede", "reembed",
 ]  # fmt: skip
 
-PSEUDONYM = "h:"
-"""The beginning of a user's key in the log in place of which a keyed hash stands."""
+PSEUDONYM, RECORD = "h:", "r:"
+"""The beginnings of a keyed hash that stands in the log in place of a user's key, and of a record's id."""
+_HASHED_ID = re.compile(RECORD + "[0-9a-f]{32}")
 INITIAL_DIGEST = b"\x00" * 32
 """The digest before the first entry."""
 _encode_entry = json.JSONEncoder(separators=(",", ":")).encode
@@ -126,18 +128,20 @@ class AuditChain:
 
     Args:
         key: 16 bytes or more, kept outside of the file; None for a chain without a key.
-        pseudonyms: whether new entries hold a keyed hash in place of the user's key.
+        pseudonyms: whether events without a user name the keyed hash of the user's key.
+        names_key: makes the keyed hashes of ids, and of users if there is no `key`; the store holds it. None if new
+            entries hold ids and users as they are, unless there are `pseudonyms`.
 
     Raises:
         AuditError: a key that is too short, or none for pseudonyms.
     """
 
-    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = False) -> None:
+    def __init__(self, key: bytes | None = None, *, pseudonyms: bool = False, names_key: bytes | None = None) -> None:
         if key is not None and (not isinstance(key, bytes) or len(key) < 16):
             raise AuditError("audit_key must be at least 16 bytes: give 32 random bytes")
         if pseudonyms and key is None:
             raise AuditError("audit.pseudonyms of the policy needs an audit_key: without it, ids can be guessed")
-        self._key = key
+        self._key, self._names_key = key, names_key
         self.keyed = key is not None
         self.pseudonyms = pseudonyms
 
@@ -159,9 +163,21 @@ class AuditChain:
 
     def pseudonym(self, user: str) -> str:
         """Return the keyed hash that stands for a user's key; without a key, and for the shared space, as it is."""
-        if not self.keyed or user == SHARED or user.startswith(PSEUDONYM):
+        if user == SHARED or user.startswith(PSEUDONYM) or not (self.keyed or self._names_key):
             return user
-        return PSEUDONYM + self.mac("user", user)[:32]
+        hashed = self.mac("user", user) if self.keyed else self._hash_name(user)
+        return PSEUDONYM + hashed[:32]
+
+    def record_name(self, user: str, record_id: str) -> str:
+        """Return the keyed hash that stands for the id of a user's record; as it is without a `names_key`."""
+        if self._names_key is None or not record_id or _HASHED_ID.fullmatch(record_id):
+            return record_id
+        return RECORD + self._hash_name(f"{self.pseudonym(user)}\0{record_id}")[:32]
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether new entries hold keyed hashes in place of users."""
+        return self.pseudonyms or self._names_key is not None
 
     @property
     def fingerprint(self) -> str:
@@ -191,6 +207,10 @@ class AuditChain:
 
     def _fail(self, count: int, problem: str) -> AuditVerification:
         return AuditVerification(ok=False, events=count, keyed=self.keyed, broken_at=count + 1, problem=problem)
+
+    def _hash_name(self, text: str) -> str:
+        assert self._names_key is not None
+        return hmac.digest(self._names_key, text.encode("utf-8", "surrogatepass"), "sha256").hex()
 
     def _hash(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, "sha256") if self._key is not None else hashlib.sha256(data).digest()

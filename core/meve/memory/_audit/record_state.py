@@ -87,7 +87,9 @@ class LoggedStates:
 
     chain: AuditChain
     states: dict[tuple[str, str], str] = field(default_factory=dict)
-    """By the user's pseudonym and the record's id, the hash; empty if the log holds none."""
+    """By the user's pseudonym and the name of the record in the log, the hash; empty if the log holds none."""
+    _ids: dict[str, str] = field(default_factory=dict)
+    """By the name of a record in the log, its id as far as it is known."""
     _pseudonyms: dict[str, str] = field(default_factory=dict)
     """By the user's key or pseudonym, the pseudonym."""
     _users: dict[str, str] = field(default_factory=dict)
@@ -108,11 +110,14 @@ class LoggedStates:
         count = uncovered = 0
         differences: list[RecordDifference] = []
         planted: list[tuple[str, str, MemoryRecord]] = []
+        for user, name in snapshot.names(None):
+            self._pseudonym(user)
+            self._ids |= {self.chain.record_name(user, name): name} if name else {}
         for user in snapshot.users():
             seen: set[str] = set()
             for record_id, stored in self._read_user(snapshot, user):
                 record = None if stored is None else stored.record
-                logged = None if record_id in seen else self.states.pop((self._pseudonym(user), record_id), None)
+                logged = None if record_id in seen else self.states.pop(self._key(user, record_id), None)
                 seen.add(record_id)
                 groups: tuple[str, ...] = ()
                 if stored is None or record is None:
@@ -145,12 +150,12 @@ class LoggedStates:
             for key in snapshot.users()
             if self._pseudonym(key) in owners
             for record_id, _ in self._read_user(snapshot, key)
-            if (self._pseudonym(key), record_id) not in self.states
+            if self._key(key, record_id) not in self.states
         }
 
     def _note(self, row: AuditRow) -> None:
         detail = json.loads(row.detail)
-        key = (self._pseudonym(row.user), row.record)
+        key = self._key(row.user, row.record)
         if "state" in detail:
             self.states[key] = detail["state"]
         elif "erased" in detail or row.action in ("delete", "expire"):
@@ -161,13 +166,13 @@ class LoggedStates:
     def _find_moved(self, planted: Iterable[tuple[str, str, MemoryRecord]]) -> Iterator[RecordDifference]:
         """Return the records that the log doesn't know, as moved ones if another user's equal record is missing."""
         missing: dict[str, list[str]] = {}
-        for owner, record_id in self.states:
-            missing.setdefault(record_id, []).append(owner)
+        for owner, name in self.states:
+            missing.setdefault(self._ids.get(name, name), []).append(owner)
         for user, record_id, record in planted:
             for owner in missing.get(record_id, ()):
-                logged = self.states.get((owner, record_id))
+                logged = self.states.get(self._key(owner, record_id))
                 if logged and not self._compare_one(logged, owner, record):
-                    del self.states[owner, record_id]
+                    del self.states[self._key(owner, record_id)]
                     yield self._difference(owner, record_id, ("owner",))
                     break
             else:
@@ -180,7 +185,11 @@ class LoggedStates:
             return ("unreadable",)
 
     def _difference(self, user: str, record_id: str, groups: tuple[str, ...]) -> RecordDifference:
+        record_id = self._ids.get(record_id, record_id)
         return RecordDifference(record_id=record_id, user_id=_user_of(self._users.get(user, user)), differs=groups)
+
+    def _key(self, user: str, record_id: str) -> tuple[str, str]:
+        return self._pseudonym(user), self.chain.record_name(user, record_id)
 
     def _pseudonym(self, user: str) -> str:
         if user not in self._pseudonyms:
@@ -200,8 +209,8 @@ class LoggedStates:
             yield from ((stored.record.id, stored) for stored in records)
 
     def _read_one_by_one(self, snapshot: Snapshot, user: str) -> Iterator[tuple[str, StoredRecord | None]]:
-        ids = {record_id for owner, record_id in self.states if owner == self._pseudonym(user)}
-        ids |= {record_id for (record_id,) in snapshot.select(RecordQuery(user=user), "id")}
+        ids = {self._ids.get(name, name) for owner, name in self.states if owner == self._pseudonym(user)}
+        ids |= {record_id for (record_id,) in snapshot.select(RecordQuery(user=user, archived=None), "id")}
         is_named = False
         for record_id in sorted(each for each in ids if isinstance(each, str)):
             try:

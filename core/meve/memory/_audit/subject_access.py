@@ -93,5 +93,10 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
             record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}
             for record_id, s in sorted(runtime.store.shared_scores(user).items())
         },
-        "audit": [event.to_dict() for event in runtime.store.events(EventQuery(user=user))],
+        "audit": [_own_entry(event) for event in runtime.store.events(EventQuery(user=user))],
     }
+
+
+def _own_entry(event: AuditEvent) -> dict[str, Any]:
+    """Return an entry without its place in the log of all users, and without its digest, which covers their entries."""
+    return {name: value for name, value in event.to_dict().items() if name not in {"seq", "digest"}}

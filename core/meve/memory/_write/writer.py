@@ -123,7 +123,8 @@ class RecordWriter(RecordEraser):
             transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
             for each in limit_derived(transaction, user, updated) if "expires_at" in changes else ():
                 because = f"expires with {record_id}, which it is derived from"
-                transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"]))
+                by = {"evidence": {"by": record_id}}
+                transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"], **by))
         if changes.keys() & {"text", "metadata", "tags"}:
             runtime.store.scrub()  # the old values are still in the write-ahead log
         return updated

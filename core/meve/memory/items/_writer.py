@@ -140,8 +140,8 @@ class ItemWriter:
             transaction.log(self._event(user, record, "update", reason, now, changed=["metadata", "text"]))
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
-        content = self.runtime.chain.hash_content(canonical(record.metadata["value"]))
-        return self.runtime.event(user, record, action, reason, now, **{"content": content, **detail})
+        content = self.runtime.content_hash("content", canonical(record.metadata["value"]))
+        return self.runtime.event(user, record, action, reason, now, **{**content, **detail})
 
 
 Drafts: TypeAlias = dict[tuple[str, str], MemoryRecord | None]

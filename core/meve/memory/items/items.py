@@ -244,9 +244,9 @@ class Items:
         if not page:
             return
         runtime, now = self._runtime, self._runtime.clock.now()
-        query_hash = runtime.chain.hash_content(query)
+        query_hash = runtime.content_hash("query", query)
         events = [
-            runtime.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), query=query_hash)
+            runtime.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), **query_hash)
             for record, score in page
         ]
         with runtime.store.writing(durable=False) as transaction:

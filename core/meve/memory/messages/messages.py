@@ -379,10 +379,9 @@ class Messages:
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        content = self._runtime.chain.hash_content(canonical(record.metadata))
-        transaction.log(
-            self._runtime.event(user, record, action, reason, self._runtime.clock.now(), content=content, **detail)
-        )
+        content = self._runtime.content_hash("content", canonical(record.metadata))
+        now = self._runtime.clock.now()
+        transaction.log(self._runtime.event(user, record, action, reason, now, **content, **detail))
 
 
 def _place(value: int | None, name: str) -> int | None:

@@ -63,4 +63,5 @@ def detach_closed(transaction: "RecordTransaction") -> None:
             transaction.replace(user, replace(stored, record=record))
             reason, at = f"{by}, which replaced it, is gone", transaction.events[-1].at
             action: Action = "restore" if was_part else "update"
-            transaction.log(EventDraft(at=at, user=user, record=record.id, action=action, reason=reason))
+            draft = EventDraft(at=at, user=user, record=record.id, action=action, reason=reason)
+            transaction.log(replace(draft, detail={"evidence": {"by": by}}))

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from meve.clock import Clock
 from meve.errors import AuditError, DuplicateIdError, StorageError, wrap_errors
+from meve.memory._audit.certificate import ErasureEntry
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
     Action,
@@ -20,6 +21,7 @@ from meve.memory._audit.chain import (
     EventDraft,
     to_audit_event,
 )
+from meve.memory._audit.log_names import LogNames, find_entries, hide_names
 from meve.memory._audit.record_state import LoggedStates, hash_state
 from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
@@ -174,6 +176,7 @@ class RecordTransaction:
         """Remove a user's shared scores, and make listeners drop all data of the user."""
         for record_id in self._transaction.shared_scores(user):
             self._transaction.put_shared_score(user, record_id, None)
+        self._transaction.forget_user(user)
         self._change(user).is_forgotten = True
 
     def put_shared_score(self, user: str, record_id: str, score: SharedScore) -> None:
@@ -196,9 +199,9 @@ class RecordTransaction:
         entries: list[AuditRow] = []
         for event in self.events:
             seq += 1
+            event = hide_names(event, audit_chain)
             detail = _encode_detail(dict(event.detail))
-            user = audit_chain.pseudonym(event.user) if audit_chain.pseudonyms else event.user
-            fields = (seq, to_micros(event.at), user, event.record, event.action, event.reason, detail)
+            fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
             entries.append(AuditRow(*fields, digest))
         self._transaction.append(entries, SealedHead(seq=seq, digest=digest, seal=audit_chain.seal(seq, digest)))
@@ -223,9 +226,8 @@ class RecordTransaction:
 
     def _is_as_logged(self, audit_chain: AuditChain, user: str, record: MemoryRecord) -> bool:
         """Return whether the log shows a record's addition, and no other state of it than this."""
-        names = {user, audit_chain.pseudonym(user)}
-        rows = [row for name in names for row in self._transaction.entries(EventQuery(user=name, record=record.id))]
-        states = [row for row in sorted(rows, key=lambda row: row.seq) if '"state":' in row.detail]
+        rows = find_entries(self._transaction, audit_chain, EventQuery(user=user, record=record.id))
+        states = [row for row in rows if '"state":' in row.detail]
         if not states:
             return any(row.action == "add" for row in rows)
         return bool(json.loads(states[-1].detail)["state"] == hash_state(audit_chain, user, record))
@@ -366,18 +368,13 @@ class RecordStore:
         A user's entries are found, and name the user, whether they hold the id or a pseudonym.
         """
         with self.backend.reading() as snapshot:
-            for entry in self._entries(snapshot, query):
+            names = LogNames(snapshot, self.chain, query)
+            for entry in find_entries(snapshot, self.chain, query):
                 with wrap_errors(AuditError, f"reading entry {entry.seq} of the audit log (verify() checks the log)"):
                     event = to_audit_event(entry, from_micros(entry.at))
                     "".join(entry[2:-1]).encode()  # no surrogates
+                event = names.shown(event, entry)
                 yield event if query.user is None else replace(event, user_id=user_of(query.user))
-
-    def _entries(self, snapshot: Snapshot, query: EventQuery) -> Iterable[AuditRow]:
-        pseudonym = query.user if query.user is None else self.chain.pseudonym(query.user)
-        if pseudonym == query.user:
-            return snapshot.entries(query)
-        entries = [*snapshot.entries(query), *snapshot.entries(replace(query, user=pseudonym))]
-        return sorted(entries, key=lambda entry: entry.seq)
 
     def head(self) -> AuditHead:
         """Return position and digest of the newest entry of the audit log."""
@@ -414,6 +411,12 @@ class RecordStore:
         with self.backend.reading() as snapshot:
             result = self._verify_log(snapshot, kept, lambda rows: logged.follow(follow(rows)))
             return result, logged.find_planted(snapshot, users) if result.ok else set()
+
+    def with_ids(self, entries: Iterable[ErasureEntry], user: str, ids: Iterable[str]) -> list[ErasureEntry]:
+        """Return erasures with the ids of their records, as far as the store can tell them, or they are given."""
+        with self.backend.reading() as snapshot:
+            names = LogNames(snapshot, self.chain, EventQuery(user=user), ids)
+            return [replace(entry, record_id=names.of(entry.record_id)) for entry in entries]
 
     def _verify_log(self, snapshot: Snapshot, kept: AuditHead | None, follow: Follow) -> AuditVerification:
         head = snapshot.head()

@@ -114,6 +114,14 @@ class Snapshot(Protocol):
         """Return a user's scores of shared records, by record id."""
         ...
 
+    def names(self, user: str | None) -> Iterator[tuple[str, str]]:
+        """Return users and ids of records that the log names by keyed hashes, as far as they are known.
+
+        Each is a pair of a user's key and the id of one of the user's records; empty for the user alone. None asks for
+        all users. A store without a `names_key` returns nothing.
+        """
+        ...
+
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         """Return the matching entries of the audit log, oldest first; undecodable bytes as surrogate escapes."""
         ...
@@ -153,6 +161,10 @@ class Transaction(Snapshot, Protocol):
         """Write a user's score of a shared record; None removes it."""
         ...
 
+    def forget_user(self, user: str) -> None:
+        """Forget the name of a user when the transaction ends, if nothing of the user is stored then."""
+        ...
+
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         """Add entries at the end of the audit log, and replace its head."""
         ...
@@ -168,6 +180,11 @@ class MemoryStore(Protocol):
     @property
     def name(self) -> str:
         """The name of the store in error messages, such as its file."""
+        ...
+
+    @property
+    def names_key(self) -> bytes | None:
+        """A secret by which the log names users and records; None if it names them as they are."""
         ...
 
     def reading(self) -> AbstractContextManager[Snapshot]:

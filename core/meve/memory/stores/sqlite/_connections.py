@@ -15,14 +15,11 @@ from meve.memory._private_files import create_private
 
 WAIT_SECONDS = 60.0
 """The longest wait of a writer for other writers."""
-SCRUB_SECONDS = 1.0
-"""The longest wait of a checkpoint for readers; writers wait with it."""
 NO_TRUST = ("PRAGMA trusted_schema = OFF",)  # a schema from elsewhere may call no functions with side effects
 SETTINGS = (
     *NO_TRUST,
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  # an acknowledged write survives a power cut
-    "PRAGMA secure_delete = ON",  # what is erased is overwritten
     "PRAGMA foreign_keys = ON",
     "PRAGMA temp_store = MEMORY",  # no content in temporary files
     "PRAGMA cache_size = -16000",
@@ -46,8 +43,6 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._closed = False
         self._durable = True
-        self._scrub_pending = False
-        """Whether the write-ahead log may still hold what was erased."""
         _OPEN.add(self)
 
     @contextmanager
@@ -98,17 +93,6 @@ class Connections:
                 if connection.in_transaction:
                     connection.rollback()
                 raise
-            if self._scrub_pending:
-                self._empty(connection, wait=0.0)
-
-    def checkpointed(self) -> bool:
-        """Empty the write-ahead log.
-
-        Return False if somebody reads an older state, or the disk is full; later writes try again.
-        """
-        with self._lend_writer() as connection:
-            self._empty(connection, wait=SCRUB_SECONDS)
-            return not self._scrub_pending
 
     @contextmanager
     def _lend_writer(self) -> Iterator[sqlite3.Connection]:
@@ -117,17 +101,6 @@ class Connections:
             if self._writer is None:
                 self._writer = self.opened()
             yield self._writer
-
-    def _empty(self, connection: sqlite3.Connection, *, wait: float) -> None:
-        self._scrub_pending = True
-        try:
-            connection.execute(f"PRAGMA busy_timeout = {1_000 * wait:.0f}")
-            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            self._scrub_pending = bool(busy)
-        except sqlite3.OperationalError:  # the write is committed; the scrub is pending
-            return
-        finally:
-            connection.execute(f"PRAGMA busy_timeout = {1_000 * WAIT_SECONDS:.0f}")
 
     def opened(self, settings: Sequence[str] = SETTINGS) -> sqlite3.Connection:
         """Return a new connection, in autocommit mode; a new file is private from the first moment."""

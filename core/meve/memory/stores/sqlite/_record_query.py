@@ -1,120 +1,245 @@
 """A `RecordQuery` as SQL. A page of one session's messages is found by an index, however long the session is."""
 
 import json
-import sqlite3
-from collections.abc import Sequence
-from dataclasses import replace
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
-from meve.memory.stores.sqlite._rows import COLUMNS, FIELD_COLUMNS, from_rows, readable, unpack
+from meve.memory.stores.sqlite._key_file import KeyIsGone
+from meve.memory.stores.sqlite._rows import (
+    COLUMNS,
+    FIELD_COLUMNS,
+    VALUES,
+    content_of,
+    from_values,
+    readable,
+    unpack,
+    unseal_row,
+)
+from meve.memory.stores.sqlite._vault import DAMAGED, Owner, Vault
 
-_ARCHIVE_FIELDS: dict[Field, str] = {"id": "id", "expires_at": "expires", "hold": "iif(hold, 'on hold', '')"}
-"""Fields of archived records that have a column, or can be told from one."""
-_ALL = ", ".join(COLUMNS)
+_OPEN_FIELDS: frozenset[Field] = frozenset({"row", "archived", "created_at", "expires_at", "touched_at"})
+"""Fields that aren't sealed."""
+_KNOWN_OF_DAMAGED: frozenset[Field] = frozenset({"row", "id", "expires_at", "hold"})
+"""Fields of which enough is known if a record can't be unsealed."""
+_SELECTED = ("user", "row", *COLUMNS)
+_IN_ARCHIVE = ("user", "rowid", "slot", "body", "id", "superseded", "derived", "hold", "expires")
+_PLACE = {name: n for n, name in enumerate(VALUES)}
 _IN = "IN (SELECT value FROM json_each(?))"
 _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value {_IN})"
 
+Values = tuple[str, int, Sequence[Any]]
+"""The user's key, the row's number, and the values of a record."""
 
-def read_records(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
+
+def read_records(vault: Vault, query: RecordQuery) -> list[StoredRecord]:
     """Return the matching records by row, those of the archive after the others."""
-    key = "(SELECT key FROM users WHERE no = user)"
+    found = _Hashed.of(vault, query)
+    if found is None:
+        return []
     with readable():
-        rows = connection.execute(*select_records(query, f"{key}, row, {_ALL}")).fetchall()
-    records = from_rows(rows)
-    if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
-        records += _archived(connection, query)
+        records = [from_values(*each) for each in _active(vault, found)]
+        if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
+            records += [_with_altered(from_values(*each), expires) for each, expires in _archived(vault, found)]
     return records
 
 
-def read_fields(connection: sqlite3.Connection, query: RecordQuery, fields: Sequence[Field]) -> list[tuple[Any, ...]]:
+def read_fields(vault: Vault, query: RecordQuery, fields: Sequence[Field]) -> list[tuple[Any, ...]]:
     """Return fields of the matching records, each combination once."""
+    found = _Hashed.of(vault, query)
+    if found is None:
+        return []
     columns, decoders = zip(*(FIELD_COLUMNS[name] for name in fields), strict=True)
-    by_row = "row" in fields  # then no two are the same, and DISTINCT would only take time
-    statement, values = select_records(query, ("" if by_row else "DISTINCT ") + ", ".join(columns), is_ordered=by_row)
+    by_row = "row" in fields  # then no two are the same
+    skips_damaged = _KNOWN_OF_DAMAGED.issuperset(fields)
     with readable():
-        by_field = zip(*connection.execute(statement, values).fetchall(), strict=True)
+        if _OPEN_FIELDS.issuperset(fields):
+            statement, values = found.select(", ".join(columns), is_ordered=by_row)
+            raw = vault.connection.execute(statement, values).fetchall()
+        else:
+            by_session = tuple(fields) == ("session_id",)  # one row of each is enough
+            active = _active(vault, found, skips_damaged=skips_damaged, by_session=by_session)
+            raw = [_pick(each, columns) for each in active]
+        if _needs_archive(query):
+            archived = _archived(vault, found, skips_damaged=skips_damaged)
+            raw += [_pick(each, columns) for each, _ in archived]
+        rows = raw if by_row else list(dict.fromkeys(raw))
+        by_field = zip(*rows, strict=True)
         decoded = [map(decode, each) if decode else each for decode, each in zip(decoders, by_field, strict=False)]
-        rows = list(zip(*decoded, strict=True))
-    if _needs_archive(query) and set(fields) <= _ARCHIVE_FIELDS.keys() and not _needs_body(query):
-        return rows + _archived_fields(connection, query, fields)
-    for stored in _archived(connection, query) if _needs_archive(query) else ():
-        row = tuple(stored.row if name == "row" else getattr(stored.record, name) for name in fields)
-        if row not in rows:
-            rows.append(row)
-    return rows
+        return list(zip(*decoded, strict=True))
 
 
-def count_records(connection: sqlite3.Connection, query: RecordQuery) -> int:
+def count_records(vault: Vault, query: RecordQuery) -> int:
     """Return the number of matching records, whatever the limit and the offset."""
-    where, values = _where(query)
-    count = int(connection.execute(f"SELECT count(*) FROM memories {where}", values).fetchone()[0])
+    found = _Hashed.of(vault, query)
+    if found is None:
+        return 0
+    where, values = found.where()
+    count = int(vault.connection.execute(f"SELECT count(*) FROM memories {where}", values).fetchone()[0])
     if not _needs_archive(query):
         return count
-    where, values = _where_in_archive(query)
     if _needs_body(query):
-        return count + len(_archived(connection, query))
-    return count + int(connection.execute(f"SELECT count(*) FROM archive {where}", values).fetchone()[0])
+        with readable():
+            return count + len(list(_archived(vault, found)))
+    where, values = found.where_in_archive()
+    return count + int(vault.connection.execute(f"SELECT count(*) FROM archive {where}", values).fetchone()[0])
 
 
-def select_records(query: RecordQuery, columns: str, *, is_ordered: bool = True) -> tuple[str, list[Any]]:
-    """Return the statement that reads the matching rows outside the archive, and its values."""
-    where, values = _where(query)
-    order = f"ORDER BY row {'DESC' if query.newest_first else 'ASC'}" if is_ordered else ""
-    limit = -1 if query.limit is None else query.limit
-    return f"SELECT {columns} FROM memories {where} {order} LIMIT ? OFFSET ?", [*values, limit, query.offset]
-
-
-def _archived(connection: sqlite3.Connection, query: RecordQuery) -> list[StoredRecord]:
-    where, values = _where_in_archive(query)
-    rows = connection.execute(
-        "SELECT rowid, body, (SELECT key FROM users WHERE no = user), id, expires, hold, derived, superseded "
-        f"FROM archive {where} ORDER BY rowid",
-        values,
+def read_content(vault: Vault, owner: Owner, hashed: str) -> tuple[int | None, list[Any] | None]:
+    """Return the slot and the content of the record whose id has this hash; None for what isn't there or is damaged."""
+    rows = vault.connection.execute(
+        f"SELECT {', '.join(COLUMNS)} FROM memories WHERE user = ? AND id = ?", (owner.no, hashed)
     ).fetchall()
-    records = [_with_altered(unpack(user, row, body), *columns) for row, body, user, *columns in rows]
-    return [
-        stored
-        for stored in records
-        if query.kind in (None, stored.record.kind)
-        and query.session_id in (None, stored.record.session_id)
-        and (query.derived_from is None or not set(query.derived_from).isdisjoint(stored.record.derived_from))
-    ]
+    archived = (
+        ()
+        if rows
+        else vault.connection.execute(
+            "SELECT slot, body, id, superseded, derived, hold FROM archive WHERE user = ? AND id = ?",
+            (owner.no, hashed),
+        ).fetchall()
+    )
+    try:
+        for slot, *columns in rows:
+            return slot, content_of(unseal_row(owner, vault.slots.key(slot), columns))
+        for slot, body, *names in archived:
+            return slot, content_of(unpack(vault.slots.key(slot).unseal(body, owner.place("archive", *names))))
+    except (KeyIsGone, ValueError, TypeError, KeyError, RecursionError, zlib.error):
+        return slot, None
+    return None, None
 
 
-def _archived_fields(
-    connection: sqlite3.Connection, query: RecordQuery, fields: Sequence[Field]
-) -> list[tuple[Any, ...]]:
-    """Return fields that have columns of their own, so that a damaged body doesn't matter."""
-    where, values = _where_in_archive(query)
-    columns = ", ".join(_ARCHIVE_FIELDS[name] for name in fields)
-    rows = connection.execute(f"SELECT DISTINCT {columns} FROM archive {where} ORDER BY rowid", values).fetchall()
-    decoders = [FIELD_COLUMNS[name][1] for name in fields]
-    with readable():
-        return [tuple(d(v) if d else v for d, v in zip(decoders, row, strict=True)) for row in rows]
+@dataclass(frozen=True, slots=True)
+class _Hashed:
+    """A query, and the user whose key hashes its names; None for all users."""
+
+    query: RecordQuery
+    owner: Owner | None
+
+    @classmethod
+    def of(cls, vault: Vault, query: RecordQuery) -> "_Hashed | None":
+        """Return the query; None if it can match nothing, since the user has no key."""
+        owner = None if query.user is None else vault.owner(query.user)
+        return None if owner is None and query.user is not None else cls(query, owner)
+
+    def select(self, columns: str, *, is_ordered: bool = True, by_session: bool = False) -> tuple[str, list[Any]]:
+        """Return the statement that reads the matching rows outside the archive, and its values."""
+        query = self.query
+        where, values = self.where()
+        order = "GROUP BY session" if by_session else ""
+        if is_ordered and not by_session:
+            order = f"ORDER BY row {'DESC' if query.newest_first else 'ASC'}"
+        distinct = "" if is_ordered or by_session else "DISTINCT "
+        limit = -1 if query.limit is None else query.limit
+        statement = f"SELECT {distinct}{columns} FROM memories {where} {order} LIMIT ? OFFSET ?"
+        return statement, [*values, limit, query.offset]
+
+    def where(self) -> tuple[str, list[Any]]:
+        query, owner = self.query, self.owner
+        return _joined(
+            [
+                ("user = ?", None if owner is None else owner.no),
+                (f"superseded {_IN}", self._hashes(query.superseded_by)),
+                ("session = ?", self._session()),
+                ("archived = ?", None if query.archived is None else int(query.archived)),
+                ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
+                ("changed > ?", query.changed_since),
+                ("row > ?", query.after),
+                ("row < ?", query.before),
+                (f"id {_IN}", self._hashes(query.ids)),
+                (_DERIVED, self._hashes(query.derived_from)),
+            ],
+            "" if query.kind is None else f"kind = '{check_choice(query.kind, 'kind', RecordKind)}'",
+        )
+
+    def where_in_archive(self) -> tuple[str, list[Any]]:
+        query, owner = self.query, self.owner
+        return _joined(
+            [
+                ("user = ?", None if owner is None else owner.no),
+                ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
+                (f"id {_IN}", self._hashes(query.ids)),
+                (f"superseded {_IN}", self._hashes(query.superseded_by)),
+                (_DERIVED, self._hashes(query.derived_from)),
+            ]
+        )
+
+    def _session(self) -> str | None:
+        session = self.query.session_id
+        return None if session is None or self.owner is None else self.owner.session_hash(session)
+
+    def _hashes(self, ids: Sequence[str] | None) -> str | None:
+        return None if ids is None or self.owner is None else json.dumps([self.owner.id_hash(each) for each in ids])
+
+
+def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False) -> Iterator[Values]:
+    """Unseal the matching rows outside the archive, except those whose keys are gone."""
+    statement, parameters = found.select(", ".join(_SELECTED), by_session=by_session)
+    rows = vault.connection.execute(statement, parameters).fetchall()
+    vault.slots.expect(len(rows))
+    for no, row, slot, *columns in rows:
+        owner = found.owner or vault.owner_of(no)
+        try:
+            if owner is None:
+                raise KeyIsGone
+            values: Sequence[Any] = unseal_row(owner, vault.slots.key(slot), columns)
+        except KeyIsGone:
+            vault.met_gone = True
+            continue
+        except (ValueError, TypeError, KeyError, RecursionError):
+            if not skips_damaged or owner is None:
+                raise
+            values = _damaged(vault, owner, **dict(zip(COLUMNS[1:], columns, strict=True)))
+        yield owner.user, row, values
+
+
+def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:
+    """Unseal the matching rows of the archive, except those whose keys are gone, each with the column of its expiry."""
+    query = found.query
+    where, parameters = found.where_in_archive()
+    statement = f"SELECT {', '.join(_IN_ARCHIVE)} FROM archive {where} ORDER BY rowid"
+    rows = vault.connection.execute(statement, parameters).fetchall()
+    vault.slots.expect(len(rows))
+    for no, row, slot, body, *names, expires in rows:
+        owner = found.owner or vault.owner_of(no)
+        try:
+            if owner is None:
+                raise KeyIsGone
+            values: Sequence[Any] = unpack(vault.slots.key(slot).unseal(body, owner.place("archive", *names)))
+        except KeyIsGone:
+            vault.met_gone = True
+            continue
+        except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
+            if not skips_damaged or owner is None or _needs_body(query):
+                raise
+            values = _damaged(vault, owner, id=names[0], hold=names[3], expires=expires)
+        if query.kind in (None, values[_PLACE["kind"]]) and query.session_id in (None, values[_PLACE["session"]]):
+            yield (owner.user, row, values), expires
+
+
+def _damaged(vault: Vault, owner: Owner, *, id: str, hold: int, expires: int | None, **_: Any) -> Sequence[Any]:  # noqa: ANN401
+    """Return what is known of a damaged record: its id, or a name for it, its expiry, and whether it's on hold."""
+    name = [*vault.noted_names(owner, id), DAMAGED + id][0]
+    known = {"id": name, "hold": "on hold" if hold else "", "expires": expires}
+    return [known.get(each) for each in VALUES]
+
+
+def _pick(values: Values, columns: Sequence[str]) -> tuple[Any, ...]:
+    _, row, named = values
+    return tuple(row if name == "row" else named[_PLACE[name]] for name in columns)
 
 
 def _needs_body(query: RecordQuery) -> bool:
-    """Return whether only the compressed body of an archived record knows if it matches."""
-    return any((query.kind, query.session_id, query.derived_from))
+    """Return whether only the sealed body of an archived record knows if it matches."""
+    return any((query.kind, query.session_id))
 
 
-def _with_altered(
-    stored: StoredRecord, record_id: str, expires: int | None, hold: int, derived: str | None, superseded: str | None
-) -> StoredRecord:
-    """Return an archived record with the fields that the columns of the archive give otherwise than its body."""
-    r = stored.record
-    differs = {
-        "id": record_id != r.id,
-        "expires_at": expires != micros_or_none(r.expires_at),
-        "hold": bool(hold) != bool(r.hold),
-        "derived_from": derived not in (None, json.dumps(r.derived_from)),
-        "superseded_by": superseded != r.superseded_by,
-    }
-    altered = tuple(name for name, is_other in differs.items() if is_other)
-    return replace(stored, altered=altered) if altered else stored
+def _with_altered(stored: StoredRecord, expires: int | None) -> StoredRecord:
+    """Return an archived record with a note if the column of its expiry isn't as its body says."""
+    return stored if expires == micros_or_none(stored.record.expires_at) else replace(stored, altered=("expires_at",))
 
 
 def _needs_archive(query: RecordQuery) -> bool:
@@ -122,42 +247,8 @@ def _needs_archive(query: RecordQuery) -> bool:
     return query.archived is not False and query.kind != "message" and query.changed_since is None
 
 
-def _where(query: RecordQuery) -> tuple[str, list[Any]]:
-    return _joined(
-        [
-            ("user = (SELECT no FROM users WHERE key = ?)", query.user),
-            (f"superseded {_IN}", _json(query.superseded_by)),
-            ("session = ?", query.session_id),
-            ("archived = ?", None if query.archived is None else int(query.archived)),
-            ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
-            ("changed > ?", query.changed_since),
-            ("row > ?", query.after),
-            ("row < ?", query.before),
-            (f"id {_IN}", _json(query.ids)),
-            (_DERIVED, _json(query.derived_from)),
-        ],
-        "" if query.kind is None else f"kind = '{check_choice(query.kind, 'kind', RecordKind)}'",
-    )
-
-
-def _where_in_archive(query: RecordQuery) -> tuple[str, list[Any]]:
-    return _joined(
-        [
-            ("user = (SELECT no FROM users WHERE key = ?)", query.user),
-            ("(expires IS NULL OR expires > ?)", micros_or_none(query.alive_at)),
-            (f"id {_IN}", _json(query.ids)),
-            (f"superseded {_IN}", _json(query.superseded_by)),
-            (f"(derived IS NULL OR ({_DERIVED}))", _json(query.derived_from)),
-        ]
-    )
-
-
 def _joined(conditions: Sequence[tuple[str, Any]], literal: str = "") -> tuple[str, list[Any]]:
     """Join conditions by AND; `literal` has no value: a partial index serves no condition with a placeholder."""
     given = [(clause, value) for clause, value in conditions if value is not None]
     clauses = [clause for clause, _ in given] + ([literal] if literal else [])
     return f"WHERE {' AND '.join(clauses)}" if clauses else "", [value for _, value in given]
-
-
-def _json(ids: Sequence[str] | None) -> str | None:
-    return None if ids is None else json.dumps(list(ids))

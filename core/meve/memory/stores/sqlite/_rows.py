@@ -1,10 +1,11 @@
-"""Records as rows of a table and back; archived records as compressed bytes."""
+"""Records as rows of sealed and open columns, and back; archived records as compressed bytes."""
 
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any, get_args
 
 import numpy as np
@@ -12,23 +13,31 @@ import numpy as np
 from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, micros_or_none, moment_or_none, to_micros
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, RecordKind, SharedScore, StoredRecord, kind_of, user_of
+from meve.memory.records import MemoryRecord, RecordKind, SharedScore, StoredRecord, user_of
 from meve.memory.stores.protocol import Field
+from meve.memory.stores.sqlite._key_file import DataKey
+from meve.memory.stores.sqlite._vault import Owner
 
-COLUMNS = (
+VALUES = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
     "derived", "archived", "version", "tokens", "model", "vector", "passages",
 )  # fmt: skip
-_COLUMNS_5 = tuple(name for name in COLUMNS if name not in {"model", "passages"})
-_COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})
-_COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
-"""The columns of versions 5, 4 and 3 of the schema."""
+"""The values of a record, in the order in which the archive packs them."""
+_SEALED = ("id", "text", "session", "tags", "metadata", "superseded", "flagged", "hold", "derived")
+"""The values that are encrypted together with the vectors."""
+FOUND_BY = ("id", "session", "superseded", "derived", "hold")
+"""Columns that tell hashes of these values, to find a record by; `hold` only tells whether there is one."""
+_OPEN = tuple(name for name in VALUES if name not in {*_SEALED, "vector", "passages"})
+COLUMNS = ("slot", "sealed", *FOUND_BY, *_OPEN)
+"""The columns of a record that isn't in the archive."""
+_in_order = itemgetter(*((*_SEALED, *_OPEN, "vector", "passages").index(name) for name in VALUES))
+_CONTENT = tuple(VALUES.index(name) for name in ("text", "tags", "metadata"))
 _KINDS, _SOURCES, _CLASSES = (frozenset(get_args(choices)) for choices in (RecordKind, RecordSource, PolicyClass))
 
 
-def to_row(stored: StoredRecord) -> tuple[Any, ...]:
-    """Return the values of `COLUMNS`."""
+def to_values(stored: StoredRecord) -> tuple[Any, ...]:
+    """Return the values of a record."""
     r = stored.record
     return (
         r.id, r.kind, r.text, r.source, r.policy_class, to_micros(r.created_at), micros_or_none(r.expires_at),
@@ -40,13 +49,47 @@ def to_row(stored: StoredRecord) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def from_rows(rows: Iterable[tuple[Any, ...]]) -> list[StoredRecord]:
-    """Return the records of rows: the user's key, the row's number, and the values of `COLUMNS`."""
-    with readable():
-        return [_from_row(*row) for row in rows]
+def content_of(values: Sequence[Any]) -> list[Any]:
+    """Return the values that a user can read: text, tags and metadata. A new key goes with each change of them."""
+    return [values[n] for n in _CONTENT]
 
 
-def _from_row(user: str, row: int, *values: Any) -> StoredRecord:  # noqa: ANN401
+def seal_row(owner: Owner, slot: int, key: DataKey, values: Sequence[Any]) -> list[Any]:
+    """Return the values of `COLUMNS`."""
+    named = dict(zip(VALUES, values, strict=True))
+    found_by = hash_names(owner, named)
+    head = _encode([*(named[name] for name in _SEALED), len(named["vector"])])
+    sealed = key.seal(head + named["vector"] + named["passages"], owner.place("memories", *found_by))
+    return [slot, sealed, *found_by, *(named[name] for name in _OPEN)]
+
+
+def unseal_row(owner: Owner, key: DataKey, columns: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the values of a record from `COLUMNS` without the slot.
+
+    Raises:
+        KeyIsGone: its key was destroyed.
+        ValueError: it is damaged.
+    """
+    sealed, *found_by = columns[: 1 + len(FOUND_BY)]
+    (*head, size), vectors = _decode(key.unseal(sealed, owner.place("memories", *found_by)))
+    row: tuple[Any, ...] = _in_order([*head, *columns[1 + len(FOUND_BY) :], vectors[:size], vectors[size:]])
+    return row
+
+
+def hash_names(owner: Owner, named: Mapping[str, Any]) -> list[Any]:
+    """Return the values of `FOUND_BY`."""
+    session, superseded = named["session"], named["superseded"]
+    return [
+        owner.id_hash(named["id"]),
+        None if session is None else owner.session_hash(session),
+        None if superseded is None else owner.id_hash(superseded),
+        _json(tuple(map(owner.id_hash, _texts(named["derived"])))),
+        int(bool(named["hold"])),
+    ]
+
+
+def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
+    """Return the record of values. Raise what `readable` maps if they are damaged."""
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
@@ -95,65 +138,37 @@ def shared_score_of(row: tuple[Any, ...]) -> SharedScore:
     return SharedScore(reflection=score, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses)
 
 
-def pack(stored: StoredRecord) -> bytes:
-    """Compress a record for the archive, its vectors in half precision."""
-    *values, vector, passages = to_row(stored)
+def pack(values: Sequence[Any]) -> bytes:
+    """Compress the values of a record for the archive, its vectors in half precision."""
+    *others, vector, passages = values
     whole = np.frombuffer(vector, dtype="<f4").astype("<f2").tobytes()
-    return _pack([*values, len(whole)], whole + passages)
+    return pack_values([*others, len(whole)], whole + passages)
 
 
-def unpack(user: str, row: int, body: bytes) -> StoredRecord:
-    """Return the record that `pack` was given."""
-    with readable():
-        (*values, size), halves = _unpack(body)
-        vector = np.frombuffer(halves[:size], dtype="<f2").astype("<f4").tobytes()
-        return _from_row(user, row, *values, vector, halves[size:])
+def unpack(body: bytes) -> list[Any]:
+    """Return the values that `pack` was given. Raise what `readable` maps if they are damaged."""
+    (*values, size), halves = unpack_values(body)
+    return [*values, np.frombuffer(halves[:size], dtype="<f2").astype("<f4").tobytes(), halves[size:]]
 
 
-def repack_version_3(body: bytes) -> bytes:
-    """Return an archived record of version 3 of the schema as one of version 4."""
-    values, halves = _unpack(body)
-    named = dict(zip(_COLUMNS_3, values, strict=False))  # without the vector
-    named |= {"kind": kind_of(named["source"]), "archived": 1}
-    return _pack([named[name] for name in _COLUMNS_4[:-1]], halves)
+def pack_values(values: Sequence[Any], halves: bytes) -> bytes:
+    """Compress values and vectors."""
+    return zlib.compress(_encode(values) + halves)
 
 
-def repack_version_4(body: bytes) -> bytes:
-    """Return an archived record of version 4 of the schema as one of version 5."""
-    values, halves = _unpack(body)
-    named = dict(zip(_COLUMNS_4, values, strict=False))  # without the vector
-    closed = None if named["superseded"] is None else named["created"]
-    named |= {"valid_from": None, "valid_to": closed, "restored": None, "pinned": 0}
-    return _pack([named[name] for name in _COLUMNS_5[:-1]], halves)
+def unpack_values(body: bytes) -> tuple[list[Any], bytes]:
+    """Return values and vectors."""
+    return _decode(zlib.decompress(body))
 
 
-def repack_version_5(body: bytes, model: str) -> bytes:
-    """Return an archived record of version 5 of the schema as one of version 6; `model` made its vector.
-
-    A damaged one stays as it is, so that the file can be opened.
-    """
-    try:
-        values, halves = _unpack(body)
-    except (ValueError, TypeError, zlib.error):
-        return body
-    return _pack([*values, model, len(halves)], halves)
+def _encode(values: Sequence[Any]) -> bytes:
+    body = json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogateescape")
+    return len(body).to_bytes(4, "big") + body
 
 
-def superseded_by(body: bytes) -> str | None:
-    """Return which record replaced an archived one of version 4 of the schema."""
-    superseded: str | None = _unpack(body)[0][_COLUMNS_4.index("superseded")]
-    return superseded
-
-
-def _pack(values: list[Any], halves: bytes) -> bytes:
-    body = json.dumps(values, ensure_ascii=False).encode()
-    return zlib.compress(len(body).to_bytes(4, "big") + body + halves)
-
-
-def _unpack(body: bytes) -> tuple[list[Any], bytes]:
-    data = zlib.decompress(body)
+def _decode(data: bytes) -> tuple[list[Any], bytes]:
     end = 4 + int.from_bytes(data[:4], "big")
-    return json.loads(data[4:end]), data[end:]
+    return json.loads(data[4:end].decode()), data[end:]
 
 
 @contextmanager

@@ -4,10 +4,11 @@ Each migration and its version number are one transaction, so that a crash leave
 """
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 
 from meve.errors import StoreCorruptError, StoreVersionError
-from meve.memory.stores.sqlite._rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
+from meve.memory.stores.sqlite._older_rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -123,17 +124,104 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE memories ADD COLUMN passages BLOB NOT NULL DEFAULT x'';
     UPDATE archive SET body = repack_version_5(body, coalesce((SELECT value FROM meta WHERE name = 'embedder'), ''));
     """,  # maintenance embeds the passages of long records
+    """
+    DROP INDEX memories_changed;
+    DROP INDEX memories_expire;
+    DROP INDEX memories_derived;
+    DROP INDEX memories_message;
+    DROP INDEX memories_superseded;
+    ALTER TABLE memories RENAME TO plain_memories;
+    ALTER TABLE archive RENAME TO plain_archive;
+    ALTER TABLE opinions RENAME TO plain_opinions;
+    ALTER TABLE users ADD COLUMN slot INTEGER;
+    ALTER TABLE users ADD COLUMN name BLOB;
+    CREATE TABLE free_slots (slot INTEGER PRIMARY KEY, renewed INTEGER NOT NULL) STRICT;
+    CREATE TABLE log_names (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        name BLOB NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX free_slots_released ON free_slots (slot) WHERE NOT renewed;
+    CREATE TABLE memories (
+        row INTEGER PRIMARY KEY AUTOINCREMENT,
+        user INTEGER NOT NULL REFERENCES users (no),
+        changed INTEGER NOT NULL,
+        slot INTEGER NOT NULL,
+        sealed BLOB NOT NULL,
+        id TEXT NOT NULL,
+        session TEXT,
+        superseded TEXT,
+        derived TEXT NOT NULL,
+        hold INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        source TEXT NOT NULL,
+        class TEXT NOT NULL,
+        created INTEGER NOT NULL,
+        expires INTEGER,
+        reflection REAL NOT NULL,
+        touched INTEGER,
+        used INTEGER,
+        uses INTEGER NOT NULL,
+        valid_from INTEGER,
+        valid_to INTEGER,
+        restored INTEGER,
+        pinned INTEGER NOT NULL,
+        archived INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        tokens INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        UNIQUE (user, id)
+    ) STRICT;
+    CREATE TABLE archive (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        slot INTEGER NOT NULL,
+        expires INTEGER,
+        body BLOB NOT NULL,
+        superseded TEXT,
+        derived TEXT NOT NULL,
+        hold INTEGER NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT;
+    CREATE TABLE opinions (
+        user INTEGER NOT NULL REFERENCES users (no),
+        id TEXT NOT NULL,
+        name BLOB NOT NULL,
+        reflection REAL NOT NULL,
+        touched INTEGER,
+        used INTEGER,
+        uses INTEGER NOT NULL,
+        PRIMARY KEY (user, id)
+    ) STRICT, WITHOUT ROWID;
+    SELECT seal_rows();
+    DROP TABLE plain_memories;
+    DROP TABLE plain_archive;
+    DROP TABLE plain_opinions;
+    CREATE INDEX memories_changed ON memories (user, changed);
+    CREATE INDEX memories_expire ON memories (expires) WHERE expires IS NOT NULL;
+    CREATE INDEX memories_derived ON memories (user) WHERE derived <> '[]';
+    CREATE INDEX memories_superseded ON memories (user, superseded) WHERE superseded IS NOT NULL;
+    CREATE INDEX memories_message ON memories (user, session, archived, row, expires) WHERE kind = 'message';
+    CREATE INDEX archive_expire ON archive (expires) WHERE expires IS NOT NULL;
+    CREATE INDEX archive_derived ON archive (user) WHERE derived <> '[]';
+    CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
+    CREATE INDEX opinions_of ON opinions (id);
+    """,  # the content is sealed: see `_key_file`
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
+_SEAL = "SELECT seal_rows()"
+"""The statement in place of which `migrate` calls its argument `seal_rows`."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
 
 
-def migrate(connection: sqlite3.Connection, file: str) -> None:
+def migrate(connection: sqlite3.Connection, file: str, seal_rows: Callable[[sqlite3.Connection], None]) -> None:
     """Bring a file to the newest version.
 
     Args:
         connection: in autocommit mode.
         file: its name in error messages.
+        seal_rows: makes the key file, and moves rows from the tables `plain_…` to those of the same name without it.
 
     Raises:
         StoreVersionError: the file has a newer version.
@@ -144,7 +232,9 @@ def migrate(connection: sqlite3.Connection, file: str) -> None:
         try:
             if _version(connection) == version:  # nobody else did it meanwhile
                 for statement in MIGRATIONS[version].split(";"):
-                    if statement.strip():
+                    if statement.strip() == _SEAL:
+                        seal_rows(connection)
+                    elif statement.strip():
                         connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version + 1}")
             connection.execute("COMMIT")
@@ -162,6 +252,7 @@ def _add_functions(connection: sqlite3.Connection) -> None:
     for function in (repack_version_3, repack_version_4, superseded_by):
         connection.create_function(function.__name__, 1, function, deterministic=True)
     connection.create_function("repack_version_5", 2, repack_version_5, deterministic=True)
+    connection.create_function("seal_rows", 0, lambda: None)
 
 
 def check_ours(connection: sqlite3.Connection, file: str) -> None:

@@ -3,22 +3,35 @@
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import micros_or_none, to_micros
 from meve.memory.records import SHARED, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 from meve.memory.stores.sqlite._connections import check_process
-from meve.memory.stores.sqlite._record_query import count_records, read_fields, read_records
-from meve.memory.stores.sqlite._rows import COLUMNS, pack, shared_score_of, shared_score_row, to_row
+from meve.memory.stores.sqlite._record_query import count_records, read_content, read_fields, read_records
+from meve.memory.stores.sqlite._rows import (
+    COLUMNS,
+    VALUES,
+    content_of,
+    hash_names,
+    pack,
+    readable,
+    seal_row,
+    shared_score_of,
+    shared_score_row,
+    to_values,
+)
+from meve.memory.stores.sqlite._vault import Owner, Vault, put_setting, read_setting
 
 MAX_REMOVED_ROWS = 10_000
 """The maximum number of removed rows that are known for a user; beyond it, the older half is forgotten."""
 
-_USER = "user = (SELECT no FROM users WHERE key = ?)"
+_ID = COLUMNS.index("id")
+_Read = TypeVar("_Read")
 _PUT = (
     f"INSERT INTO memories (user, changed, {', '.join(COLUMNS)}) VALUES (?, ?{', ?' * len(COLUMNS)}) "
     f"ON CONFLICT (user, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ('changed', *COLUMNS))}"
@@ -29,50 +42,79 @@ class SqliteSnapshot:
     """See `meve.memory.stores.protocol.Snapshot`.
 
     Args:
-        connection: in a transaction.
+        vault: its connection is in a transaction.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._lent = connection
+    _is_renewable = True
+    """Whether it may go on with a newer state of the file."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._lent = vault
         self._process = os.getpid()
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def _vault(self) -> Vault:
         check_process(self._process)
         return self._lent
 
+    @property
+    def _connection(self) -> sqlite3.Connection:
+        return self._vault.connection
+
     def records(self, query: RecordQuery) -> list[StoredRecord]:
-        return read_records(self._connection, query)
+        return self._again(lambda: read_records(self._vault, query))
 
     def count(self, query: RecordQuery) -> int:
-        return count_records(self._connection, query)
+        return count_records(self._vault, query)
 
     def version(self, user: str) -> int:
-        row = self._connection.execute("SELECT version FROM users WHERE key = ?", (user,)).fetchone()
+        row = self._connection.execute("SELECT version FROM users WHERE key = ?", (self._hash(user),)).fetchone()
         return int(row[0]) if row else 0
 
     def removed_rows(self, user: str, since: int) -> list[int] | None:
-        row = self._connection.execute("SELECT no, complete_from FROM users WHERE key = ?", (user,)).fetchone()
+        row = self._connection.execute(
+            "SELECT no, complete_from FROM users WHERE key = ?", (self._hash(user),)
+        ).fetchone()
         if row is None or since < row[1]:
             return None
         rows = self._connection.execute("SELECT row FROM gone WHERE user = ? AND changed > ?", (row[0], since))
         return [number for (number,) in rows.fetchall()]
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
-        return read_fields(self._connection, query, fields)
+        return self._again(lambda: read_fields(self._vault, query, fields))
 
     def users(self) -> list[str]:
         rows = self._connection.execute(
-            "SELECT key FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
-            "OR EXISTS (SELECT 1 FROM archive WHERE user = no) ORDER BY key"
-        )
-        return [key for (key,) in rows.fetchall()]
+            "SELECT no FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE user = no)"
+        ).fetchall()
+        owners = [self._vault.owner_of(no) for (no,) in rows]
+        return sorted(owner.user for owner in owners if owner is not None)
+
+    def names(self, user: str | None) -> Iterator[tuple[str, str]]:
+        if user is None:
+            numbers = self._connection.execute("SELECT no FROM users WHERE slot IS NOT NULL").fetchall()
+            owners = [self._vault.owner_of(no) for (no,) in numbers]
+        else:
+            owners = [self._vault.owner(user)]
+        for owner in owners:
+            if owner is not None:
+                items = self.select(RecordQuery(user=owner.user, kind="item"), "id")
+                yield from ((owner.user, name) for name in ("", *self._vault.noted_names(owner)))
+                yield from ((owner.user, name) for (name,) in items)
 
     def shared_scores(self, user: str) -> dict[str, SharedScore]:
+        owner = self._vault.owner(user)
+        if owner is None:
+            return {}
         rows = self._connection.execute(
-            f"SELECT id, reflection, touched, used, uses FROM opinions WHERE {_USER}", (user,)
+            "SELECT id, name, reflection, touched, used, uses FROM opinions WHERE user = ?", (owner.no,)
         ).fetchall()
-        return {row[0]: shared_score_of(row[1:]) for row in rows}
+        with readable():
+            return {
+                owner.key.unseal(name, owner.place("opinions", hashed)).decode(): shared_score_of(tuple(score))
+                for hashed, name, *score in rows
+            }
 
     def entries(self, query: EventQuery) -> Iterator[AuditRow]:
         conditions: list[tuple[str, Any]] = [
@@ -96,54 +138,85 @@ class SqliteSnapshot:
         return None if row is None else SealedHead(seq=row[0], digest=row[1], seal=row[2])
 
     def setting(self, name: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        return read_setting(self._connection, name)
+
+    def _hash(self, user: str) -> str:
+        return self._vault.user_hash(user)
+
+    def _again(self, read: Callable[[], _Read]) -> _Read:
+        """Read once more, in the newest state, if a key is gone: the record was erased or written anew meanwhile."""
+        result = read()
+        if self._vault.met_gone and self._is_renewable:
+            self._connection.rollback()
+            self._connection.execute("BEGIN")
+            self._vault.forget()
+            result = read()
+        return result
 
 
 class SqliteTransaction(SqliteSnapshot):
     """Writes records to SQLite; see `meve.memory.stores.protocol.Transaction`.
 
     Args:
-        connection: one with an open write transaction.
+        vault: its connection has an open write transaction.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        super().__init__(connection)
-        self._versions: dict[str, tuple[int, int]] = {}
+    _is_renewable = False
+
+    def __init__(self, vault: Vault) -> None:
+        super().__init__(vault)
+        self._versions: dict[str, tuple[Owner, int]] = {}
+        self._forgotten: set[str] = set()
 
     def put(self, user: str, stored: StoredRecord) -> None:
-        no, version = self._next_version(user)
-        record = stored.record
+        owner, version = self._next_version(user)
+        vault, record, values = self._vault, stored.record, to_values(stored)
+        slot = self._slot_for(owner, values)
+        if record.kind != "item":  # the key of an item says what it is about
+            vault.note_name(owner, record.id)
+        key = vault.slots.key(slot)
         if record.archived:
-            self._note_removal(user, record.id)
+            self._note_removal(owner, version, record.id)
         if record.archived and record.kind != "message":
-            self._delete(no, record.id)
-            expires, origins = micros_or_none(record.expires_at), json.dumps(record.derived_from)
-            values = (no, record.id, expires, bool(record.hold), pack(stored), origins, record.superseded_by)
-            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            self._delete(owner, record.id)
+            hashed, _, *names = hash_names(owner, dict(zip(VALUES, values, strict=True)))
+            body = key.seal(pack(values), owner.place("archive", hashed, *names))
+            packed = (owner.no, hashed, slot, micros_or_none(record.expires_at), body, *names)
+            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed)
         else:
-            self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (no, record.id))
-            self._connection.execute(_PUT, (no, version, *to_row(stored)))
+            row = seal_row(owner, slot, key, values)
+            self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (owner.no, row[_ID]))
+            self._connection.execute(_PUT, (owner.no, version, *row))
 
     def remove(self, user: str, record_id: str) -> bool:
-        self._note_removal(user, record_id)
+        owner, version = self._next_version(user)
+        self._note_removal(owner, version, record_id)
         if user == SHARED:
-            self._connection.execute("DELETE FROM opinions WHERE id = ?", (record_id,))
-        return self._delete(self._next_version(user)[0], record_id)
+            self._connection.execute("DELETE FROM opinions WHERE id = ?", (owner.id_hash(record_id),))
+        slots = self._delete(owner, record_id)
+        self._vault.release(slots)
+        return bool(slots)
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        self._connection.executemany(
-            f"UPDATE memories SET touched = ? WHERE {_USER} AND id = ?",
-            [(to_micros(at), user, record_id) for record_id in record_ids],
-        )
+        owner = self._vault.owner(user)
+        if owner is not None:
+            self._connection.executemany(
+                "UPDATE memories SET touched = ? WHERE user = ? AND id = ?",
+                [(to_micros(at), owner.no, owner.id_hash(record_id)) for record_id in record_ids],
+            )
 
     def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:
-        no, _ = self._next_version(user)
+        owner, _ = self._next_version(user)
+        hashed = self._vault.make_owner(SHARED)[0].id_hash(record_id)
         if score is None:
-            self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (no, record_id))
+            self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (owner.no, hashed))
         else:
-            values = (no, record_id, *shared_score_row(score))
-            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?)", values)
+            name = owner.key.seal(record_id.encode(), owner.place("opinions", hashed))
+            values = (owner.no, hashed, name, *shared_score_row(score))
+            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+    def forget_user(self, user: str) -> None:
+        self._forgotten.add(user)
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
         self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
@@ -152,34 +225,51 @@ class SqliteTransaction(SqliteSnapshot):
         )
 
     def put_setting(self, name: str, value: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        put_setting(self._connection, name, value)
 
     def finish(self) -> None:
-        for no, version in self._versions.values():
-            self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, no))
-            self._trim_removed_rows(no)
+        """Write the users' versions, and release the keys of forgotten users of whom nothing is stored."""
+        for owner, version in self._versions.values():
+            self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, owner.no))
+            self._trim_removed_rows(owner.no)
+        for user in self._forgotten:
+            self._vault.forget_owner(user)
 
-    def _delete(self, no: int, record_id: str) -> bool:
-        cursors = [
-            self._connection.execute(f"DELETE FROM {table} WHERE user = ? AND id = ?", (no, record_id))
+    def has_released(self) -> bool:
+        """Return whether keys are to be destroyed after the commit, also those that another process left."""
+        return self._connection.execute("SELECT 1 FROM free_slots WHERE NOT renewed LIMIT 1").fetchone() is not None
+
+    def _slot_for(self, owner: Owner, values: Sequence[Any]) -> int:
+        """Return the slot of a record: that of the record with its id, or a new one if the content is another."""
+        slot, before = read_content(self._vault, owner, owner.id_hash(values[0]))
+        if slot is not None and before == content_of(values):
+            return slot
+        self._vault.release([] if slot is None else [slot])
+        return self._vault.take()
+
+    def _delete(self, owner: Owner, record_id: str) -> list[int]:
+        """Delete a record, and return its slots."""
+        at = (owner.no, owner.id_hash(record_id))
+        return [
+            slot
             for table in ("memories", "archive")
+            for (slot,) in self._connection.execute(
+                f"DELETE FROM {table} WHERE user = ? AND id = ? RETURNING slot", at
+            ).fetchall()
         ]
-        return any(cursor.rowcount for cursor in cursors)
 
-    def _note_removal(self, user: str, record_id: str) -> None:
+    def _note_removal(self, owner: Owner, version: int, record_id: str) -> None:
         """Note that a row leaves the active records; an archived message left them before."""
-        no, version = self._next_version(user)
         self._connection.execute(
             "INSERT OR IGNORE INTO gone SELECT ?1, ?2, row FROM memories WHERE user = ?1 AND id = ?3",
-            (no, version, record_id),
+            (owner.no, version, owner.id_hash(record_id)),
         )
 
-    def _next_version(self, user: str) -> tuple[int, int]:
-        """Return the user's number, and the user's version after this transaction."""
+    def _next_version(self, user: str) -> tuple[Owner, int]:
+        """Return the user, and the version of the user's records after this transaction."""
         if user not in self._versions:
-            self._connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (user,))
-            no, version = self._connection.execute("SELECT no, version FROM users WHERE key = ?", (user,)).fetchone()
-            self._versions[user] = (no, version + 1)
+            owner, version = self._vault.make_owner(user)
+            self._versions[user] = (owner, version + 1)
         return self._versions[user]
 
     def _trim_removed_rows(self, no: int) -> None:

@@ -1,15 +1,23 @@
-"""The SQLite back end of a memory: one file with a write-ahead log."""
+"""The SQLite back end of a memory: one file with a write-ahead log, and the keys of its content in another."""
 
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from meve.errors import StorageError, StoreCorruptError
 from meve.memory.stores.sqlite._connections import NO_TRUST, Connections, map_error
+from meve.memory.stores.sqlite._key_file import KeyFile, MasterKey, check_master_key
+from meve.memory.stores.sqlite._recovery import recover
 from meve.memory.stores.sqlite._schema import check_ours, migrate
+from meve.memory.stores.sqlite._sealing import PLAIN_PAGES, seal_plain_rows
 from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction
+from meve.memory.stores.sqlite._vault import Vault, put_setting, read_setting
+
+_KEY_FILE = "key_file"
+"""The setting that holds the id of the key file."""
 
 
 class SqliteStore:
@@ -19,17 +27,26 @@ class SqliteStore:
         connections: to a file that has the tables; `open` makes them.
     """
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    def __init__(self, connections: Connections, keys: KeyFile) -> None:
+        self._connections, self._keys = connections, keys
 
     @classmethod
-    def open(cls, file: str | Path) -> Self:
+    def open(cls, file: str | Path, *, master_key: MasterKey | None = None) -> Self:
         """Open the store in a file, or create it; its folder must exist.
 
+        Args:
+            file: the database; the keys of its records are in a file beside it, whose name ends with `.keys`.
+            master_key: locks the key file, from then on.
+
         Raises:
+            ConfigurationError: the master key is no key, or too short.
             StorageError: the file can't be opened, is damaged, or of a newer version.
+            KeyFileError: the key file is missing, belongs to another memory, or is locked with another master key.
         """
+        check_master_key(master_key)
         path = Path(file)
+        if str(file) == ":memory:":
+            raise StorageError("a memory needs a file, got ':memory:': give a path in a temporary folder, or store=")
         try:
             if not path.parent.is_dir():
                 raise StorageError(f"{path.parent} is no folder: create it, or choose another path for the memory")
@@ -38,39 +55,74 @@ class SqliteStore:
         except OSError as cause:
             raise StorageError(f"{path} can't be opened: {cause}; check the permissions of file and folder") from cause
         connections = Connections(path)
+        key_path = path.resolve().with_name(f"{path.resolve().name}.keys")
         try:
             with connections.first(settings=NO_TRUST) as connection:
                 check_ours(connection, str(path))
             with connections.first() as connection:
-                migrate(connection, str(path))
+                migrate(connection, str(path), partial(_seal, key_path=key_path, master_key=master_key))
+                keys = _open_keys(connection, key_path, master_key)
+                _drop_plain_pages(connection)
         except sqlite3.DatabaseError as cause:
             raise map_error(cause, path, "opened") from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{path} is damaged: restore it from a copy") from cause
-        return cls(connections)
+        store = cls(connections, keys)
+        try:
+            if recover(connections, keys):
+                store._renew_released()
+        except BaseException:
+            store.close()
+            raise
+        return store
 
     @property
     def name(self) -> str:
         """The file's path."""
         return str(self._connections.file)
 
+    @property
+    def names_key(self) -> bytes:
+        """A secret of the key file."""
+        return self._keys.derived("names in log")
+
     @contextmanager
     def reading(self) -> Iterator[SqliteSnapshot]:
         """Read one consistent state."""
-        with self._connections.reading() as connection:
-            yield SqliteSnapshot(connection)
+        with self._connections.reading() as connection, self._keys.slots() as slots:
+            yield SqliteSnapshot(Vault(connection, slots, self._keys.user_hash))
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[SqliteTransaction]:
-        """Write: commit when the block ends, roll back when it raises."""
-        with self._connections.writing(durable=durable) as connection:
-            transaction = SqliteTransaction(connection)
+        """Write: commit when the block ends, roll back when it raises. When it returns, erased content has no key."""
+        with self._connections.writing(durable=durable) as connection, self._keys.slots() as slots:
+            transaction = SqliteTransaction(Vault(connection, slots, self._keys.user_hash))
             yield transaction
             transaction.finish()
+            has_released = transaction.has_released()
+        if has_released:
+            self._renew_released()
+
+    def _renew_released(self) -> None:
+        """Destroy the keys of what was erased, in a transaction after the erasure.
+
+        If the process stops in between, the next writer or opener does it: the erasure says which keys these are.
+        """
+        is_renewed = False
+        try:
+            with self._connections.writing(durable=False) as connection, self._keys.slots() as slots:
+                Vault(connection, slots, self._keys.user_hash).renew_released()
+                is_renewed = True
+        except StorageError as cause:
+            if not is_renewed:
+                raise StorageError(
+                    f"the change of {self.name} is made, but the keys of what it erased still stand in "
+                    f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
+                ) from cause
 
     def scrub(self) -> bool:
-        """Empty the write-ahead log, so that no file holds what was removed. Return False if others are reading."""
-        return self._connections.checkpointed()
+        """Do nothing: what was erased has no key any more."""
+        return True
 
     def find_damage(self) -> list[str]:
         """Return what SQLite's `quick_check` finds wrong in the pages; empty for nothing. Reads the whole file."""
@@ -79,11 +131,47 @@ class SqliteStore:
         return [] if found == ["ok"] else found
 
     def size(self) -> int:
-        """Return the size of the file, its log and its index in bytes."""
+        """Return the size of the file, its keys, its log and its index in bytes."""
         file = self._connections.file
-        files = [file, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
+        files = [file, self._keys.path, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
         return sum(each.stat().st_size for each in files if each.is_file())
 
     def close(self) -> None:
         """Close the connections."""
         self._connections.close()
+
+
+def _seal(connection: sqlite3.Connection, *, key_path: Path, master_key: MasterKey | None) -> None:
+    """Make the key file, and seal the rows of a file of an older version."""
+    keys = KeyFile.create(key_path, master_key)
+    put_setting(connection, _KEY_FILE, keys.file_id)
+    with keys.slots() as slots:
+        vault = Vault(connection, slots, keys.user_hash)
+        seal_plain_rows(vault)
+        vault.note_changes()
+
+
+def _open_keys(connection: sqlite3.Connection, key_path: Path, master_key: MasterKey | None) -> KeyFile:
+    """Open the key file, which a master key locks from now on."""
+    file_id = read_setting(connection, _KEY_FILE) or ""
+    keys = KeyFile.open(key_path, file_id, master_key)
+    if not keys.is_settled:
+        connection.execute("BEGIN IMMEDIATE")  # one process at a time
+        try:
+            keys = KeyFile.open(key_path, file_id, master_key)
+            if not keys.is_settled:
+                keys.settle(master_key)
+        finally:
+            connection.execute("ROLLBACK")
+    keys.mark_used()
+    return keys
+
+
+def _drop_plain_pages(connection: sqlite3.Connection) -> None:
+    """Write a file anew that held plain rows, and empty its log. If others read it, the next opening tries again."""
+    if read_setting(connection, PLAIN_PAGES) is None:
+        return
+    connection.execute("VACUUM")
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if not busy:
+        connection.execute("DELETE FROM meta WHERE name = ?", (PLAIN_PAGES,))

@@ -1,0 +1,357 @@
+"""The key file beside a memory's database: one random secret for each record and each user, in a slot of its own.
+
+What is erased is sealed with a key that derives from the secret in its slot. Erasing overwrites the slot in place with
+the secret of a later record. Each slot begins with a mark, which what is sealed repeats: so a key that is gone is told
+from a damaged record. All keys also depend on a root secret in the header, which a master key may wrap.
+"""
+
+import os
+import struct
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from io import FileIO
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from meve.errors import ConfigurationError, KeyFileError
+from meve.memory._private_files import create_private
+
+MasterKey: TypeAlias = bytes | Path | Callable[[], bytes]
+"""A master key of 16 bytes or more, the file that holds it, or a function that returns it."""
+
+_HEADER = struct.Struct("<12s16sQ?60s")
+_MAGIC = b"MeVe keys 1\n"
+_PLACES = (0, 512)
+"""Where the header stands: in one of two places, so that a new one is complete before the former is overwritten."""
+_CHECKSUM = 16
+_CHANGES, _IN_USE = 1024, 1032
+"""Where the number of changes of slots stands, and whether a database uses the file."""
+_FIRST, _SLOT, _MARK = 4096, 32, 8
+_CHUNK = 512
+"""The number of slots that the file grows by."""
+_BULK = 64
+"""From this many slots on, the whole file is read at once."""
+_NONCE = 12
+
+
+class KeyIsGone(Exception):  # noqa: N818 - it is no error: what was erased can't be read
+    """The key of something sealed has been destroyed."""
+
+
+class DataKey:
+    """The key of one slot.
+
+    Args:
+        slot: the slot's bytes.
+        root: the file's root secret.
+    """
+
+    __slots__ = ("_mark", "_root", "_secret")
+
+    def __init__(self, slot: bytes, root: bytes) -> None:
+        self._mark, self._secret, self._root = slot[:_MARK], slot[_MARK:], root
+
+    def seal(self, content: bytes, place: str) -> bytes:
+        """Encrypt content that stands in this place; it can be unsealed there only."""
+        nonce = os.urandom(_NONCE)
+        return self._mark + nonce + self._cipher().encrypt(nonce, content, place.encode())
+
+    def unseal(self, sealed: bytes, place: str) -> bytes:
+        """Return what `seal` was given.
+
+        Raises:
+            KeyIsGone: another secret stands in the slot now.
+            ValueError: it was changed, or stood in another place.
+        """
+        if sealed[:_MARK] != self._mark:
+            raise KeyIsGone
+        try:
+            return self._cipher().decrypt(sealed[_MARK : _MARK + _NONCE], sealed[_MARK + _NONCE :], place.encode())
+        except InvalidTag:
+            raise ValueError("it was changed, or stood elsewhere") from None
+
+    def hash(self, purpose: str, text: str) -> str:
+        """Return a keyed hash of 22 characters, by which a text is found without being stored."""
+        return _hash(_derive(self._secret, self._root, b"names"), f"{purpose}\0{text}")
+
+    def _cipher(self) -> AESGCM:
+        return AESGCM(_derive(self._secret, self._root, b"content"))
+
+
+class KeyFile:
+    """A key file that is open, with its root secret."""
+
+    def __init__(self, path: Path, file_id: bytes, root: bytes) -> None:
+        self.path = path
+        self.file_id = file_id.hex()
+        self._root = root
+        self._users = _derive(root, root, b"users")
+        self.is_settled = True
+        """Whether the file has one header, which is locked if a master key was given."""
+
+    @classmethod
+    def create(cls, path: Path, master: MasterKey | None) -> Self:
+        """Create a key file, in place of one that no database uses yet.
+
+        Raises:
+            KeyFileError: the file belongs to another database.
+        """
+        create_private(path)
+        with _mapped(path), FileIO(path, "r+b") as file:
+            if _read(file, _IN_USE, 1) == b"\x01":
+                raise KeyFileError(
+                    f"{path} holds the keys of a memory that isn't in the file beside it: restore that memory, or move "
+                    "the key file away"
+                )
+            key = cls(path, os.urandom(16), os.urandom(32))
+            _write(file, 0, bytes(_FIRST))
+            _write(file, _PLACES[0], key._header(1, master))
+            os.fsync(file.fileno())
+        return key
+
+    @classmethod
+    def open(cls, path: Path, file_id: str, master: MasterKey | None) -> Self:
+        """Open the key file of a database.
+
+        Raises:
+            KeyFileError: it is missing, damaged, or belongs to another database, or the master key is another one.
+        """
+        if not path.is_file():
+            raise KeyFileError(
+                f"{path} is missing, and nothing in the memory can be read without its keys: restore the key file from "
+                "a copy, or put it back beside the memory"
+            )
+        with _mapped(path), FileIO(path, "rb") as file:
+            headers = _headers(file)
+        if not headers:
+            raise KeyFileError(f"{path} is no key file, or damaged: restore it from a copy")
+        found, _, is_wrapped, sealed = headers[_newest(headers)]
+        if found.hex() != file_id:
+            raise KeyFileError(f"{path} holds the keys of another memory: put back the key file of this one")
+        if is_wrapped and master is None:
+            raise KeyFileError(f"{path} is locked with a master key, and none was given: give master_key")
+        root = _unwrap(sealed, found, master, path) if is_wrapped else sealed[:32]
+        key = cls(path, found, root)
+        key.is_settled = len(headers) == 1 and is_wrapped is (master is not None)
+        return key
+
+    def user_hash(self, user: str) -> str:
+        """Return the keyed hash of a user's key, by which the user's row is found."""
+        return _hash(self._users, user)
+
+    def derived(self, purpose: str) -> bytes:
+        """Return a secret for another purpose, 32 bytes."""
+        return _derive(self._root, self._root, purpose.encode())
+
+    def mark_used(self) -> None:
+        """Note that a database uses the file, so that no other takes it over."""
+        with _mapped(self.path), FileIO(self.path, "r+b") as file:
+            if _read(file, _IN_USE, 1) != b"\x01":
+                _write(file, _IN_USE, b"\x01")
+                os.fsync(file.fileno())
+
+    def settle(self, master: MasterKey | None) -> None:
+        """Lock the file with a master key: write another header, and then overwrite the former one.
+
+        Call it under the write lock of the database.
+        """
+        with _mapped(self.path), FileIO(self.path, "r+b") as file:
+            headers = _headers(file)
+            place = _newest(headers)
+            header = self._header(headers[place][1] + 1, master)
+            for at, data in ((_PLACES[1 - _PLACES.index(place)], header), (place, bytes(len(header)))):
+                _write(file, at, data)
+                os.fsync(file.fileno())
+
+    @contextmanager
+    def slots(self) -> Iterator["Slots"]:
+        """Give access to the slots for one transaction; the file is opened when it is needed."""
+        slots = Slots(self.path, self._root)
+        try:
+            yield slots
+        finally:
+            slots.close()
+
+    def _header(self, generation: int, master: MasterKey | None) -> bytes:
+        file_id = bytes.fromhex(self.file_id)
+        sealed = self._root if master is None else _wrap(self._root, file_id, master)
+        packed = _HEADER.pack(_MAGIC, file_id, generation, master is not None, sealed)
+        return packed + blake2b(packed, digest_size=_CHECKSUM).digest()
+
+
+class Slots:
+    """The slots of a key file, for one transaction."""
+
+    def __init__(self, path: Path, root: bytes) -> None:
+        self._path, self._root = path, root
+        self._file: FileIO | None = None
+        self._whole = b""
+
+    def key(self, slot: int) -> DataKey:
+        """Return the key of a slot.
+
+        Raises:
+            KeyIsGone: the file has no such slot.
+        """
+        data = self._bytes(slot)
+        if len(data) < _SLOT or not any(data):
+            raise KeyIsGone
+        return DataKey(data, self._root)
+
+    def fits(self, slot: int, sealed: bytes) -> bool:
+        """Return whether the key of something sealed still exists."""
+        return self._bytes(slot)[:_MARK] == sealed[:_MARK]
+
+    def expect(self, count: int = _BULK) -> None:
+        """Read the whole file at once if so many keys will be needed."""
+        if count >= _BULK:
+            self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
+
+    def changes(self) -> int:
+        """Return how often slots were changed."""
+        return int.from_bytes(_read(self._opened(), _CHANGES, 8), "little")
+
+    def count(self) -> int:
+        """Return the number of slots."""
+        return max(0, os.fstat(self._opened().fileno()).st_size - _FIRST) // _SLOT
+
+    def make(self, count: int) -> None:
+        """Make at least this many slots in all, with a secret in each."""
+        have = self.count()
+        if count > have:
+            more = -(-(count - have) // _CHUNK) * _CHUNK
+            self._change({have: os.urandom(_SLOT * more)})
+
+    def renew(self, slots: Iterable[int]) -> None:
+        """Overwrite slots with new secrets, and wait until they are on the disk."""
+        self._change({slot: os.urandom(_SLOT) for slot in slots})
+
+    def is_filled(self, slot: int) -> bool:
+        """Return whether a slot holds a secret; a power cut may have left zeros."""
+        return any(_read(self._opened(), _FIRST + _SLOT * slot, _SLOT))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+        self._file, self._whole = None, b""
+
+    def _bytes(self, slot: int) -> bytes:
+        at = _FIRST + _SLOT * slot
+        return self._whole[at : at + _SLOT] or _read(self._opened(), at, _SLOT)
+
+    def _change(self, secrets: dict[int, bytes]) -> None:
+        self.close()
+        with _mapped(self._path), FileIO(self._path, "r+b") as file:
+            for slot, data in secrets.items():
+                _write(file, _FIRST + _SLOT * slot, data)
+            changes = int.from_bytes(_read(file, _CHANGES, 8), "little") + 1
+            _write(file, _CHANGES, changes.to_bytes(8, "little"))
+            os.fsync(file.fileno())
+
+    def _opened(self) -> FileIO:
+        if self._file is None:
+            with _mapped(self._path):
+                self._file = FileIO(self._path, "rb")
+        return self._file
+
+
+def check_master_key(master: object) -> None:
+    """Check the type of a master key, and its length if it is given as bytes.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if master is None or isinstance(master, Path) or (callable(master) and not isinstance(master, type)):
+        return
+    if not isinstance(master, bytes):
+        raise ConfigurationError(
+            f"master_key must be bytes, the Path of a file, or a function that returns bytes, got {type(master)!r:.80}"
+        )
+    _check_length(master)
+
+
+def _check_length(master: object) -> bytes:
+    if not isinstance(master, bytes) or len(master) < 16:
+        raise ConfigurationError("master_key must be at least 16 bytes: give 32 random bytes")
+    return master
+
+
+def _master_cipher(master: MasterKey) -> AESGCM:
+    if isinstance(master, Path):
+        try:
+            secret = master.read_bytes()
+        except OSError as cause:
+            raise KeyFileError(f"the master key can't be read: {cause}") from cause
+    else:
+        secret = master() if callable(master) else master
+    return AESGCM(blake2b(_check_length(secret), digest_size=32, person=b"meve master").digest())
+
+
+def _wrap(root: bytes, file_id: bytes, master: MasterKey) -> bytes:
+    nonce = os.urandom(_NONCE)
+    return nonce + _master_cipher(master).encrypt(nonce, root, file_id)
+
+
+def _unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, path: Path) -> bytes:
+    assert master is not None
+    try:
+        return _master_cipher(master).decrypt(sealed[:_NONCE], sealed[_NONCE:], file_id)
+    except InvalidTag:
+        raise KeyFileError(f"{path} is locked with another master key: give the one that it was locked with") from None
+
+
+def _headers(file: FileIO) -> dict[int, tuple[bytes, int, bool, bytes]]:
+    """Return by place the headers that are whole: id, generation, whether wrapped, and the root secret."""
+    found = {}
+    for place in _PLACES:
+        data = _read(file, place, _HEADER.size + _CHECKSUM)
+        packed, checksum = data[: _HEADER.size], data[_HEADER.size :]
+        if packed[: len(_MAGIC)] == _MAGIC and blake2b(packed, digest_size=_CHECKSUM).digest() == checksum:
+            _, file_id, generation, is_wrapped, sealed = _HEADER.unpack(packed)
+            found[place] = (file_id, generation, is_wrapped, sealed)
+    return found
+
+
+def _newest(headers: dict[int, tuple[bytes, int, bool, bytes]]) -> int:
+    return max(headers, key=lambda place: headers[place][1])
+
+
+def _derive(secret: bytes, root: bytes, purpose: bytes) -> bytes:
+    return blake2b(secret, key=root, digest_size=32, person=purpose).digest()
+
+
+def _hash(key: bytes, text: str) -> str:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
+    return urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _read(file: FileIO, at: int, size: int) -> bytes:
+    file.seek(at)
+    data = b""
+    while len(data) < size and (more := file.read(size - len(data))):
+        data += more
+    return data
+
+
+def _write(file: FileIO, at: int, data: bytes) -> None:
+    file.seek(at)
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) or 0 :]
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[None]:
+    """Turn errors of the operating system into KeyFileError."""
+    try:
+        yield
+    except OSError as cause:
+        raise KeyFileError(
+            f"{path} can't be used: {cause}; check the permissions of the file and its folder"
+        ) from cause
