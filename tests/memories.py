@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import zlib
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -52,10 +53,9 @@ def open_memory(file, **parts):
 
 def run_sql(file, *statements):
     """Run statements on a memory's file and commit them."""
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
-    connection.close()
 
 
 class HookedEmbedder:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -147,14 +148,13 @@ def test_broken_log_certifies_nothing_and_fails_the_check(file, clock):
 
 def plant(file, record_id, new_id, erase):
     """Copy a record's row, run a function, and put the row back under an id."""
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         row = list(connection.execute("SELECT * FROM memories WHERE id = ?", (record_id,)).fetchone())
         names = [each[1] for each in connection.execute("PRAGMA table_info(memories)")]
     erase()
     row[names.index("id")] = new_id
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"INSERT INTO memories VALUES ({', '.join('?' * len(row))})", row)
-    connection.close()
 
 
 @pytest.mark.parametrize(("audit_key", "pseudonyms"), [(KEY, False), (None, False), (KEY, True)])

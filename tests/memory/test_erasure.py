@@ -3,6 +3,7 @@
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_erased_record_leaves_no_byte_in_any_file(memory, file, clock, way):
     )  # fmt: skip
     memory.search(SENTINEL, user_id="alice", limit=3)
     vector = embed_bytes(memory)
-    with sqlite3.connect(file) as other:
+    with closing(sqlite3.connect(file)) as other, other:
         other.execute("SELECT 1")
     assert files_containing(file, WORD.encode())
     assert any(vector in each.read_bytes() for each in file.parent.iterdir())

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -73,9 +74,8 @@ def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditio
         user=user_key("alice"), kind="message", session_id="s", alive_at=clock.now(), **conditions
     )  # fmt: skip
     sql, values = select_records(query, "row, id, metadata")
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
-    connection.close()
     assert any("USING INDEX memories_message" in step for step in plan)
     assert not any("TEMP B-TREE" in step for step in plan)
 

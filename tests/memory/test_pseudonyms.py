@@ -1,6 +1,7 @@
 """With `audit.pseudonyms`, new entries of the log hold a keyed hash of the user's id, and are found by the id."""
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -85,10 +86,9 @@ def test_changed_record_is_named_with_its_user(file, clock):
     with open_memory(file, clock=clock, policy=PSEUDONYMS) as memory:
         memory.add("I live in Lyon.", user_id="alice", id="home")
         memory.add("I live in Rome.", user_id="alice", id="rome")
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE memories SET text = 'x' WHERE id = 'home'")
         connection.execute("DELETE FROM memories WHERE id = 'rome'")
-    connection.close()
     with open_memory(file, clock=clock) as memory:
         differences = memory.audit.verify().differences
     assert [(e.user_id, e.record_id, e.differs) for e in differences] == [

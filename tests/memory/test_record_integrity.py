@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -148,22 +149,20 @@ def test_changed_column_of_the_archive_is_named(filled, clock, change, differs):
 def test_planted_archived_copy_is_found(filled, clock):
     with open_memory(filled, clock=clock) as memory:
         body = pack(memory._runtime.store.find("s:bob", "rome"))
-    with sqlite3.connect(filled) as connection:
+    with closing(sqlite3.connect(filled)) as connection, connection:
         values = "no, 'rome', NULL, 0, ?, '[]', NULL"
         connection.execute(f"INSERT INTO archive SELECT {values} FROM users WHERE key = 's:bob'", (body,))
-    connection.close()
     assert find_differences(filled, clock) == {("bob", "rome"): ("planted",)}
 
 
 def test_erased_record_that_is_put_back_is_found(filled, clock):
-    with sqlite3.connect(filled) as connection:
+    with closing(sqlite3.connect(filled)) as connection, connection:
         row = connection.execute("SELECT * FROM memories WHERE id = 'rome'").fetchone()
     with open_memory(filled, clock=clock) as memory:
         memory.forget_user(user_id="bob")
         assert memory.audit.verify().ok
-    with sqlite3.connect(filled) as connection:
+    with closing(sqlite3.connect(filled)) as connection, connection:
         connection.execute(f"INSERT INTO memories VALUES ({', '.join('?' * len(row))})", row)
-    connection.close()
     assert find_differences(filled, clock) == {("bob", "rome"): ("planted",)}
 
 
