@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
-FILES = ("README.md", "CHANGELOG.md", "NOTICE", "Makefile", "constraints.txt", "conftest.py", "pyproject.toml")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile")
 
 
