@@ -6,7 +6,7 @@ from typing import Any
 
 TIMES, MOST = 8, 24
 """An input that is so many times larger may take so many times longer."""
-FLOOR = 0.01
+FLOOR = 0.025
 """Seconds of processor time below which the growth isn't judged."""
 SMALL = 1_000
 """Characters of the smaller input."""

@@ -170,8 +170,8 @@ class SqliteTransaction(SqliteSnapshot):
         """Note that a row leaves the active records; an archived message left them before."""
         no, version = self._next_version(user)
         self._connection.execute(
-            "INSERT OR IGNORE INTO gone SELECT ?1, ?2, row FROM memories WHERE user = ?1 AND id = ?3",
-            (no, version, record_id),
+            "INSERT OR IGNORE INTO gone SELECT user, ?, row FROM memories WHERE user = ? AND id = ?",
+            (version, no, record_id),
         )
 
     def _next_version(self, user: str) -> tuple[int, int]:
