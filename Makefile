@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PYTHON312 ?= python3.12
+PYTHON313 ?= python3.13
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 # another PYTHON makes another environment
@@ -10,7 +12,7 @@ MADE   := $(VENV)/.made-by-$(shell $(PYTHON) -c 'import platform; print(platform
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
 
-.PHONY: help demo test lint types layers tests soak wheel fix clean
+.PHONY: help demo test lint types layers tests soak wheel pythons fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -33,7 +35,7 @@ $(VENV)/.dev: $(VENV)/.demo
 demo: $(VENV)/.demo ## Index the Python language reference and answer questions from it
 	@$(BIN)/meve demo
 
-test: lint types layers tests wheel ## All checks
+test: lint types layers wheel ## All checks; the tests run against the built wheel
 
 lint: $(VENV)/.dev ## Style (ruff)
 	$(BIN)/ruff check .
@@ -46,19 +48,24 @@ types: $(VENV)/.dev ## Types (mypy, strict)
 layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 	$(BIN)/lint-imports
 
-tests: $(VENV)/.dev ## Tests, and the examples of README, docs and docstrings
+tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-soak: $(VENV)/.dev ## Kill writers of a memory a thousand times, fork it 200 times, and check the file (half an hour)
+soak: $(VENV)/.dev ## Kill writers of a memory a thousand times, fork it 200 times, and try random data (an hour)
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
 	MEVE_FORKS=200 $(BIN)/python -m pytest tests/memory/test_forks.py
+	MEVE_FUZZ=5000 $(BIN)/python -m pytest tests/fuzz
 
-wheel: $(VENV)/.dev ## Test the built wheel outside the source tree
+wheel: $(VENV)/.dev ## Test the built wheel outside the source tree: alone, with each extra, under all tests
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
+
+pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release
+	$(MAKE) tests VENV=.venv-3.12 PYTHON=$(PYTHON312)
+	$(MAKE) tests VENV=.venv-3.13 PYTHON=$(PYTHON313)
 
 fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove generated files
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.12 .venv-3.13 build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -60,12 +60,11 @@ def run_sql(file, *statements):
     """Run statements on a memory's file and commit them; `{alice/tea}` stands for the hash of alice's id `tea`."""
     names = {found for statement in statements for found in re.findall(r"{(\w*/[^}]*)}", statement)}
     hashes = hash_ids(file, names) if names else {}
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:
             for name, hashed in hashes.items():
                 statement = statement.replace(f"{{{name}}}", f"'{hashed}'")
             connection.execute(statement)
-    connection.close()
 
 
 def hash_ids(file, names):

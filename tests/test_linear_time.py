@@ -179,11 +179,11 @@ def test_jsonl_takes_linear_time():
 def test_code_is_parsed_in_slices():
     """The parser takes quadratic time for this text, so it gets no more than a slice at once."""
     chunker = Chunker(Chunking(), lambda text: len(text) // 4)
-    began = time.perf_counter()
+    began = time.process_time()
     chunker.split("a." * SLICE, "code", "file.py")
-    first = time.perf_counter() - began
+    first = time.process_time() - began
     chunker.split("a." * SLICE * TIMES, "code", "file.py")
-    assert time.perf_counter() - began - first < MOST * first
+    assert time.process_time() - began - first < MOST * first
 
 
 def test_slices_end_before_outer_lines():
@@ -206,6 +206,6 @@ def test_slices_end_before_outer_lines():
     ],
 )
 def test_long_runs_are_read_within_seconds(read, text):
-    began = time.perf_counter()
+    began = time.process_time()
     read(text)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -252,10 +252,10 @@ def test_audit_log_is_listed_and_verified(filled, tmp_path):
     assert [e["record_id"] for e in events] == ["t", "pin"]
     assert read_json(filled("verify", "--json"))["ok"] is True
     import sqlite3
+    from contextlib import closing
 
-    with sqlite3.connect(tmp_path / "memory.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection, connection:
         connection.execute("UPDATE audit SET reason = 'x' WHERE seq = 2")
-    connection.close()
     broken = filled("verify")
     assert broken.exit_code == 1
     assert "entry 2 was altered" in broken.stdout

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -94,12 +95,11 @@ def test_reset_with_a_held_record_erases_nothing_until_it_is_released(memory, ch
 
 def test_interrupted_reset_erases_nothing(memory, chat):
     chat.put_messages([user(DOG), model("Nice.")])
-    with sqlite3.connect(memory.file) as file:  # deleting the fact fails, after the messages
+    with closing(sqlite3.connect(memory.file)) as file, file:  # deleting the fact fails, after the messages
         file.execute(
             "CREATE TRIGGER fails BEFORE DELETE ON memories WHEN old.source = 'chat_user' "
             "BEGIN SELECT RAISE(ABORT, 'unplugged'); END"
         )
-    file.close()
     with pytest.raises(StorageError, match="unplugged"):
         chat.reset()
     assert texts(chat.get_all()) == [DOG, "Nice."]

@@ -1,6 +1,7 @@
 """Erasure leaves no byte of the content in any file."""
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_erased_record_leaves_no_byte_in_any_file(memory, file, clock, way):
     )  # fmt: skip
     memory.search(SENTINEL, user_id="alice", limit=3)
     vector = embed_bytes(memory)
-    with sqlite3.connect(file) as other:
+    with closing(sqlite3.connect(file)) as other, other:
         other.execute("SELECT 1")
     if way == "delete":
         result = memory.delete("s", user_id="alice")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -58,7 +58,7 @@ def test_killed_processes_lose_no_acknowledged_write(file):
         added = {e.record_id for e in memory.audit.events(action="add")}
         deleted = {e.record_id for e in memory.audit.events(action="delete")}
         assert added - deleted == records.keys()
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
@@ -221,14 +221,13 @@ def test_database_of_another_program_raises_and_stays_unchanged(file, version):
 
 def test_file_of_version_1_is_migrated_without_loss(file):
     """Archived records of version 1 list their origins only in the packed body."""
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.executescript(MIGRATIONS[0])
         connection.execute("PRAGMA user_version = 1")
         connection.execute("INSERT INTO users (no, key) VALUES (1, 's:alice')")
         for name, origins in (("summary", ("origin",)), ("other", ())):
             body = as_version_3(pack(to_values(stored(name, derived_from=origins))))
             connection.execute("INSERT INTO archive VALUES (1, ?, NULL, 0, ?)", (name, body))
-    connection.close()
     with open_memory(file) as memory:
         assert [r.id for r in memory.list(user_id="alice", include_archived=True)] == ["other", "summary"]
         assert memory.delete("origin", user_id="alice").erased == ("summary",)
@@ -237,9 +236,8 @@ def test_file_of_version_1_is_migrated_without_loss(file):
         memory.messages.add("s", [{"text": "Hello."}], user_id="alice")
         assert memory.messages.count("s", user_id="alice") == 1
     open_memory(file).close()
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memories_message'").fetchone()
-    connection.close()
 
 
 @pytest.mark.parametrize("wrong", ["nowhere/memory.db", "."])
@@ -287,5 +285,5 @@ def test_forked_process_writes_beside_its_parent(file):
         assert os.waitpid(pid, 0)[1] == 0
         assert len(memory.list(user_id="alice")) == 11
         assert memory.audit.verify().ok
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

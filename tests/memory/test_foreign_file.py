@@ -1,6 +1,7 @@
 """Test that a memory file from elsewhere runs nothing: unknown triggers, views and columns are refused at opening."""
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -50,10 +51,9 @@ def test_damaged_page_is_found_on_request_and_by_maintenance(file):
     make_file(file)
     with open_memory(file) as memory:
         assert memory.find_damage() == memory.maintain().damage == []
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'memories_changed'").fetchone()[0]
         size = connection.execute("PRAGMA page_size").fetchone()[0]
-    connection.close()
     with file.open("r+b") as stream:
         stream.seek((root - 1) * size + 8)
         stream.write(b"\xff" * 40)

@@ -1,6 +1,7 @@
 """A long memory is found by any of its passages, and its passages share its isolation, expiry and erasure."""
 
 import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import numpy as np
@@ -190,13 +191,12 @@ def as_version_5(file):
         return pack_values(values, halves[:size])
 
     as_plain(file)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.create_function("without_passages", 1, without_passages)
         connection.execute("UPDATE archive SET body = without_passages(body)")
         for column in ("model", "passages"):
             connection.execute(f"ALTER TABLE memories DROP COLUMN {column}")
         connection.execute("PRAGMA user_version = 5")
-    connection.close()
 
 
 def test_damaged_passages_are_reported(memory, file):

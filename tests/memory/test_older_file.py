@@ -2,6 +2,7 @@
 
 import sqlite3
 import zipfile
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -95,7 +96,7 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
         archive(memory, "s:alice", "tea")
         whole = replace(memory.get("tea", user_id="alice"), valid_from=None)
     as_plain(file)
-    with sqlite3.connect(file) as connection:
+    with closing(sqlite3.connect(file)) as connection, connection:
         connection.create_function("as_version_3", 1, as_version_3)
         connection.execute("UPDATE archive SET body = as_version_3(body)")
         connection.execute("DROP INDEX memories_message")
@@ -106,7 +107,6 @@ def test_compressed_archived_record_is_migrated(tmp_path, clock):
         connection.execute("ALTER TABLE archive DROP COLUMN superseded")
         connection.execute("CREATE INDEX memories_message ON memories (user) WHERE source = 'message'")
         connection.execute("PRAGMA user_version = 3")
-    connection.close()
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         assert memory.get("tea", user_id="alice") == whole
         assert (whole.kind, whole.archived) == ("summary", True)

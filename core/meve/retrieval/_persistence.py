@@ -36,6 +36,7 @@ from meve.types import Passage
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
 
+_MAX_NUMBER = 1 << 62
 MIN_COSINE = 0.99
 """The least cosine between a stored vector and the given embedder's vector of the same passage."""
 
@@ -129,8 +130,8 @@ def _read(
             f"{about['passages']} were saved: index the texts again"
         )
     corpus = Corpus(dense=dense, lexical=lexical, entries=entries)
-    corpus.next_row = max(corpus.next_row, int(about["next_row"]))
-    corpus.next_id = max(corpus.next_row, int(about["next_id"]))
+    corpus.next_row = max(corpus.next_row, _check_number(about["next_row"], "next_row"))
+    corpus.next_id = max(corpus.next_row, _check_number(about["next_id"], "next_id"))
     for part in ("embedder", "verifier", "tokens"):
         _check_name(about[part]["name"], part)
     return SavedIndex(
@@ -145,6 +146,13 @@ def _read(
         evidence=EvidenceModel.from_dict(about["evidence"]) if about.get("evidence") else None,
         extra=parse_json((folder / EXTRA).read_bytes()),
     )
+
+
+def _check_number(value: object, name: str) -> int:
+    """Return a row number or count; numbers that leave no room for more rows are refused."""
+    if type(value) is not int or not 0 <= value < _MAX_NUMBER:
+        raise IndexCorruptError(f"{name} in an index must be an integer from 0 to {_MAX_NUMBER - 1}, got {value!r:.80}")
+    return value
 
 
 def _check_name(name: object, part: str) -> None:
@@ -234,7 +242,8 @@ def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
         for line in lines:
             data = parse_json(line)
             passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
-            yield data["row"], StoredPassage(passage=passage, tokens=data["tokens"])
+            tokens = _check_number(data["tokens"], "tokens")
+            yield _check_number(data["row"], "row"), StoredPassage(passage=passage, tokens=tokens)
 
 
 def _write_json(file: Path, data: Mapping[str, Any]) -> None:

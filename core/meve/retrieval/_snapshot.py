@@ -172,7 +172,7 @@ def read_snapshot(folder: str | Path, read: Callable[[Path, dict[str, Any]], T])
             for name, facts in manifest["files"].items():
                 _check_file(generation / name, facts)
             return read(generation, manifest)
-        except (StorageError, OSError, KeyError, TypeError, ValueError) as fault:
+        except (StorageError, OSError, LookupError, TypeError, ValueError, OverflowError) as fault:
             if read_manifest(root)["generation"] != manifest["generation"]:
                 continue
             if isinstance(fault, MeveError):

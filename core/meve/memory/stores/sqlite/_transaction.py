@@ -261,8 +261,8 @@ class SqliteTransaction(SqliteSnapshot):
     def _note_removal(self, owner: Owner, version: int, record_id: str) -> None:
         """Note that a row leaves the active records; an archived message left them before."""
         self._connection.execute(
-            "INSERT OR IGNORE INTO gone SELECT ?1, ?2, row FROM memories WHERE user = ?1 AND id = ?3",
-            (owner.no, version, owner.id_hash(record_id)),
+            "INSERT OR IGNORE INTO gone SELECT user, ?, row FROM memories WHERE user = ? AND id = ?",
+            (version, owner.no, owner.id_hash(record_id)),
         )
 
     def _next_version(self, user: str) -> tuple[Owner, int]:
