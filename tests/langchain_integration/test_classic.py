@@ -141,7 +141,6 @@ def test_clear_erases_conversation_and_derived_facts_from_disk(memory, tmp_path,
     chain_memory.save_context({"input": "My bird is a Zyxomma."}, {"response": "A zyxomma!"})
     fact = next(r for r in memory.list(user_id="ann") if "Zyxomma" in r.text)
     memory.add("The bird is rare: zyxomma.", user_id="ann", derived_from=[fact.id])
-    assert any(b"zyxomma" in each.read_bytes().lower() for each in tmp_path.iterdir())
     asyncio.run(chain_memory.aclear()) if way == "aclear" else chain_memory.clear()
     assert chain_memory.load_memory_variables({})["history"] == ""
     assert not any(b"zyxomma" in each.read_bytes().lower() for each in tmp_path.iterdir())
