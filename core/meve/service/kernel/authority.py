@@ -15,6 +15,9 @@ from meve.service.kernel.tokens import Statement, verify_statement
 BATCH = 500
 """The number of turns that are added by one request."""
 
+DIGESTS = 100_000
+"""The most digests of turns that are kept."""
+
 _CLOSED = ("turn", "beside", "edge", "reason", "priority", "turns")
 
 
@@ -58,6 +61,7 @@ class KernelAuthority:
         if content_key is not None and (not isinstance(content_key, bytes) or len(content_key) < 16):
             raise ConfigurationError("content_key must be at least 16 bytes, or None")
         self._keys, self._content_key, self._now = index_keys(keys), content_key, now
+        self._digests: dict[int, tuple[PlacedTurn, str]] = {}
         self._connection = KernelConnection(url, bearer=bearer, timeout=timeout, plain_http=plain_http)
 
     def close(self) -> None:
@@ -151,15 +155,25 @@ class KernelAuthority:
         position = graph.positions.get(turn)
         if position is None:
             raise AdmissibilityError(f"the slice holds the turn {turn!r:.80}, which this conversation doesn't have")
-        try:
-            digest = self._read_entry(graph.turns[position]).digest
-        except ValidationError as cause:
-            raise AdmissibilityError(f"no kernel can sign turn {turn!r:.80}: {cause}") from cause
+        digest = self._compute_digest(graph.turns[position])
         if digest != claimed:
             raise AdmissibilityError(
                 f"turn {turn!r:.80} differs here from what the kernel was told: another text, speaker, time, parent or "
                 "phase, or another content_key"
             )
+        return digest
+
+    def _compute_digest(self, turn: PlacedTurn) -> str:
+        known = self._digests.get(id(turn))
+        if known is not None and known[0] is turn:  # turns are immutable
+            return known[1]
+        try:
+            digest = self._read_entry(turn).digest
+        except ValidationError as cause:
+            raise AdmissibilityError(f"no kernel can sign turn {turn.id!r:.80}: {cause}") from cause
+        if len(self._digests) >= DIGESTS:
+            self._digests.clear()
+        self._digests[id(turn)] = turn, digest
         return digest
 
     def _read_entry(self, turn: PlacedTurn) -> TurnEntry:
