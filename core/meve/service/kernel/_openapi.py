@@ -11,7 +11,7 @@ _ERRORS = {
     400: "The body is no JSON object.",
     401: "No valid bearer token.",
     403: "The bearer token may only ask for slices.",
-    404: "No such conversation of this tenant, or no such turn in it.",
+    404: "No such conversation of this tenant, no such turn in it, or no such parent.",
     408: "The body arrived too slowly.",
     409: "A turn is there already, and differs.",
     413: "The body is too large.",
