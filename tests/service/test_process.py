@@ -14,7 +14,7 @@ import pytest
 
 from meve.conversation import SlicePolicy
 from meve.errors import AdmissibilityError, ConfigurationError
-from meve.service.kernel import KernelAuthority, SigningKeys, read_verifying_keys
+from meve.service.kernel import KernelAuthority, KernelLimits, SigningKey, SigningKeys, read_verifying_keys
 from meve.service.kernel.keys import ENVIRONMENT
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK
 
@@ -154,3 +154,14 @@ def test_port_in_use_is_named(tmp_path):
         result = run("serve", "--file", tmp_path / "k.db", "--keys", keys, "--port", listener.getsockname()[1])
     assert result.returncode == 1
     assert "can't listen on 127.0.0.1" in result.stderr
+
+
+def test_keys_refuse_two_of_one_id():
+    with pytest.raises(ConfigurationError, match="ids of their own"):
+        SigningKeys(current="a", keys=(SigningKey.generate("a"), SigningKey.generate("a")))
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5])
+def test_limits_are_whole_numbers_of_at_least_one(value):
+    with pytest.raises(ConfigurationError, match="body_bytes must be a whole number"):
+        KernelLimits(body_bytes=value)
