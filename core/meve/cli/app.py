@@ -14,6 +14,7 @@ from meve.cli.calibrate import calibrate_command
 from meve.cli.demo import demo
 from meve.cli.index import index
 from meve.cli.info import info
+from meve.cli.kernel import kernel_app
 from meve.cli.memory import memory_app
 from meve.cli.train_verifier import train_verifier
 
@@ -34,6 +35,7 @@ app.command("info")(handle_errors(info))
 app.command("demo")(handle_errors(demo))
 app.add_typer(bench_app)
 app.add_typer(memory_app)
+app.add_typer(kernel_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,1 @@
+"""Programs that run beside an application: the graph kernel, and the client of it."""

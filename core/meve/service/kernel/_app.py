@@ -1,0 +1,225 @@
+"""The HTTP face of a kernel, as a Starlette application."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+from meve._extras import require_imports
+from meve._json_limits import parse_json
+from meve._version import __version__
+from meve.conversation.slices import ClosedBranch
+from meve.errors import DuplicateIdError, MeveError, StorageError, StoreBusyError, UnknownIdError, ValidationError
+from meve.service.kernel._metrics import Metrics
+from meve.service.kernel._openapi import make_document
+from meve.service.kernel._store import Grant
+from meve.service.kernel.kernel import GraphKernel
+from meve.service.kernel.limits import RateLimiter
+from meve.service.kernel.records import TurnEntry, check_name, read_policy
+
+NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
+
+with require_imports("meve kernel serve", NEEDS):
+    from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.routing import Route
+
+_LOG = logging.getLogger("meve.kernel")
+
+Answer: TypeAlias = dict[str, Any]
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+Work: TypeAlias = Callable[[Grant, Mapping[str, Any]], Answer]
+
+
+class DeniedError(Exception):
+    """A request that gets an error as its answer."""
+
+    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.headers = status, code, {k.replace("_", "-"): v for k, v in headers.items()}
+
+    def to_response(self) -> Response:
+        """Return the answer."""
+        error = {"code": self.code, "message": str(self)}
+        return JSONResponse({"error": error}, self.status, self.headers)
+
+
+def make_app(kernel: GraphKernel, elapsed: Callable[[], float] = time.monotonic) -> Starlette:
+    """Return the application of a kernel; `elapsed` counts seconds for the limits of rates."""
+    doors = _Doors(kernel, elapsed)
+    endpoints = {
+        ("/slice", "POST"): doors.serve(doors.cut),
+        ("/turns", "POST"): doors.serve(doors.add, changes=True),
+        ("/forget", "POST"): doors.serve(doors.forget, changes=True),
+        ("/health", "GET"): doors.health,
+        ("/metrics", "GET"): doors.show_metrics,
+        ("/openapi.json", "GET"): doors.show_document,
+    }
+    routes = [
+        Route(path, doors.counted(path, endpoint), methods=[method]) for (path, method), endpoint in endpoints.items()
+    ]
+    return Starlette(routes=routes, exception_handlers={HTTPException: _answer_http_error})
+
+
+class _Doors:
+    """What the kernel answers at each path."""
+
+    def __init__(self, kernel: GraphKernel, elapsed: Callable[[], float]) -> None:
+        self.kernel, self.metrics, self.limits = kernel, Metrics(), kernel.limits
+        self._limiter = RateLimiter(self.limits.requests_per_second, self.limits.burst, elapsed)
+        self._document = make_document(self.limits)
+
+    def cut(self, grant: Grant, data: Mapping[str, Any]) -> Answer:
+        begin = time.perf_counter()
+        check_fields(data, "conversation", "anchor", optional=("policy",))
+        policy = read_policy(data.get("policy", {}))
+        conversation, anchor = check_name(data["conversation"], "conversation"), check_name(data["anchor"], "anchor")
+        found = self.kernel.cut(grant.tenant, conversation, anchor, policy)
+        self.metrics.count_slice(time.perf_counter() - begin, is_cached=found.is_cached)
+        return {
+            "turns": [{"id": turn, "digest": digest, "priority": priority} for turn, digest, priority in found.turns],
+            "closed": [_write_closed(branch) for branch in found.closed],
+            "version": found.version,
+            "token": found.token,
+        }
+
+    def add(self, grant: Grant, data: Mapping[str, Any]) -> Answer:
+        check_fields(data, "conversation", "turns")
+        if not isinstance(data["turns"], list):
+            raise ValidationError("turns must be a list")
+        entries = [_read_entry(row, n) for n, row in enumerate(data["turns"])]
+        added, turns, version = self.kernel.add(grant.tenant, data["conversation"], entries)
+        self.metrics.count_turns(added)
+        return {"added": added, "turns": turns, "version": version}
+
+    def forget(self, grant: Grant, data: Mapping[str, Any]) -> Answer:
+        check_fields(data, "conversation")
+        return {"erased": self.kernel.forget(grant.tenant, check_name(data["conversation"], "conversation"))}
+
+    async def health(self, request: Request) -> Response:  # noqa: ARG002 - Starlette's interface
+        await run_in_threadpool(self.kernel.store.check)
+        key = self.kernel.keys.signing
+        return JSONResponse({"status": "ok", "key": key.id, "algorithm": key.algorithm, "version": __version__})
+
+    async def show_metrics(self, request: Request) -> Response:  # noqa: ARG002
+        return PlainTextResponse(self.metrics.to_text(), media_type="text/plain; version=0.0.4")
+
+    async def show_document(self, request: Request) -> Response:  # noqa: ARG002
+        return JSONResponse(self._document)
+
+    def serve(self, work: Work, *, changes: bool = False) -> Endpoint:
+        async def respond(request: Request) -> Response:
+            grant = self._authenticate(request)  # a few microseconds; a thread would take longer
+            if wait := self._limiter.take(grant.tenant):
+                raise DeniedError(429, "rate", f"too many requests: wait {wait:.3f} s", Retry_After=str(int(wait) + 1))
+            if changes and not grant.may_add:
+                raise DeniedError(403, "forbidden", "this bearer token may only ask for slices")
+            data = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
+            return JSONResponse(await run_in_threadpool(work, grant, data))
+
+        return respond
+
+    def counted(self, path: str, endpoint: Endpoint) -> Endpoint:
+        async def respond(request: Request) -> Response:
+            try:
+                response = await endpoint(request)
+            except Exception as error:
+                response = explain(error).to_response()
+            self.metrics.count_request(path, response.status_code)
+            return response
+
+        return respond
+
+    def _authenticate(self, request: Request) -> Grant:
+        given = request.headers.getlist("authorization")
+        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        grant = self.kernel.store.authenticate(token) if scheme.lower() == "bearer" else None
+        if grant is None:
+            raise DeniedError(401, "unauthenticated", "give a valid bearer token", WWW_Authenticate="Bearer")
+        return grant
+
+
+async def read_body(request: Request, most: int, seconds: float) -> Mapping[str, Any]:
+    """Return a request's JSON object.
+
+    Raises:
+        DeniedError: too large, too slow, or no JSON object.
+    """
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > most:
+                    raise DeniedError(413, "too_large", f"a body may have at most {most} bytes", Connection="close")
+    except TimeoutError:
+        raise DeniedError(408, "slow", f"a body must arrive within {seconds} s", Connection="close") from None
+    try:
+        data = parse_json(bytes(body))
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise DeniedError(400, "no_json", "the body must be a JSON object, nested at most 64 deep")
+    return data
+
+
+def check_fields(data: Mapping[str, Any], *needed: str, optional: tuple[str, ...] = ()) -> None:
+    """Check the names in a request.
+
+    Raises:
+        ValidationError: one is missing or unknown.
+    """
+    if not set(needed) <= set(data) <= {*needed, *optional}:
+        known = ", ".join([*needed, *(f"{name} (optional)" for name in optional)])
+        raise ValidationError(f"the body must hold {known}, got {', '.join(data) or 'nothing':.200}")
+
+
+def explain(error: Exception) -> DeniedError:
+    """Return the answer to an error; what isn't expected is logged by its type alone."""
+    if isinstance(error, DeniedError):
+        return error
+    if isinstance(error, UnknownIdError):
+        return DeniedError(404, "unknown", str(error))
+    if isinstance(error, DuplicateIdError):
+        return DeniedError(409, "conflict", str(error))
+    if isinstance(error, ValidationError):
+        return DeniedError(422, "invalid", str(error))
+    if isinstance(error, StoreBusyError):
+        return DeniedError(503, "busy", "the kernel's file is busy: try again", Retry_After="1")
+    if isinstance(error, ClientDisconnect):
+        return DeniedError(400, "no_json", "the client left")
+    _LOG.error(
+        "a request failed: %s", f"{type(error).__name__}: {error}" if isinstance(error, MeveError) else type(error)
+    )
+    if isinstance(error, StorageError):
+        return DeniedError(503, "storage", "the kernel's file can't be used: see the kernel's log")
+    return DeniedError(500, "internal", "the kernel failed: see its log")
+
+
+async def _answer_http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    headers = {k.replace("-", "_"): v for k, v in (error.headers or {}).items()}
+    return DeniedError(status, status.name.lower(), status.phrase, **headers).to_response()
+
+
+def _write_closed(branch: ClosedBranch) -> dict[str, Any]:
+    return {  # asdict takes ten times as long
+        "turn": branch.turn, "beside": branch.beside, "edge": branch.edge, "reason": branch.reason,
+        "priority": branch.priority, "turns": branch.turns,
+    }  # fmt: skip
+
+
+def _read_entry(row: object, n: int) -> TurnEntry:
+    if not isinstance(row, dict):
+        raise ValidationError(f"turn {n} must be an object, got {row!r:.80}")
+    check_fields(row, "id", "content", optional=("parents", "phase", "time"))
+    parents = row.get("parents", [])
+    if not isinstance(parents, list):
+        raise ValidationError(f"the parents of turn {n} must be a list, got {parents!r:.80}")
+    return TurnEntry(**{**row, "parents": tuple(parents)})

@@ -1,0 +1,184 @@
+"""The graph kernel itself, without its HTTP face: adds turns, cuts slices, and signs them."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self, TypeAlias
+
+from cachetools import LRUCache
+
+from meve.conversation.graph import PlacedTurn, TurnGraph
+from meve.conversation.slices import ClosedBranch, SlicePolicy, cut_slice
+from meve.errors import StoreCorruptError, UnknownIdError, ValidationError
+from meve.service.kernel._store import GraphStore
+from meve.service.kernel.keys import SigningKeys
+from meve.service.kernel.limits import KernelLimits
+from meve.service.kernel.records import TurnEntry, check_name
+from meve.service.kernel.tokens import Statement, sign_statement
+
+MAX_CLOSED = 1_000
+"""The most closed branches that a slice names: those of the highest priority."""
+
+_LOADS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedSlice:
+    """A slice with the signature of the kernel."""
+
+    turns: tuple[tuple[str, str, float], ...]
+    """Id, digest and priority of each turn, in the kernel's order."""
+    closed: tuple[ClosedBranch, ...]
+    """The branches beside the slice; of more than 1,000 those with the highest priority."""
+    version: str
+    """The version of the graph."""
+    token: str
+    is_cached: bool
+    """Whether the slice was cut for an earlier request; the signature is always new."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    version: str
+    graph: TurnGraph
+    digests: tuple[str, ...]
+
+
+_Cut: TypeAlias = tuple[tuple[tuple[str, str, float], ...], tuple[ClosedBranch, ...]]
+
+
+class GraphKernel:
+    """Holds the graph of turns and the signing keys. Safe to share between threads.
+
+    Args:
+        store: the turns.
+        keys: the keys.
+        limits: what a request may take.
+        now: the time in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        keys: SigningKeys,
+        limits: KernelLimits | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self.store, self.keys, self.limits, self._now = store, keys, limits or KernelLimits(), now
+        most = self.limits.turns_in_memory
+        self._graphs: LRUCache[tuple[str, str], _Graph] = LRUCache(most, getsizeof=lambda each: len(each.graph) + 1)
+        self._cuts: LRUCache[object, _Cut] = LRUCache(most, getsizeof=lambda cut: len(cut[0]) + len(cut[1]) + 16)
+        self._lock = threading.Lock()
+        self._loads = tuple(threading.Lock() for _ in range(_LOADS))
+
+    @classmethod
+    def open(cls, file: str | Path, keys: SigningKeys, limits: KernelLimits | None = None) -> Self:
+        """Open the kernel of a file, which is created if it is missing.
+
+        Raises:
+            StorageError: the file can't be used, or is of another kind.
+        """
+        return cls(GraphStore(Path(file)), keys, limits)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.store.close()
+
+    def add(self, tenant: str, conversation: str, entries: Sequence[TurnEntry]) -> tuple[int, int, str]:
+        """Add turns, all or none; return how many were new, how many there are now, and the version of the graph.
+
+        Turns can't be changed. One that is there already, equal in all, is left out.
+
+        Raises:
+            ValidationError: an invalid id, or more turns than allowed.
+            DuplicateIdError: a turn is there already, and differs.
+            UnknownIdError: a parent is neither there nor before its reply.
+            StorageError: the file can't be written.
+        """
+        check_name(tenant, "tenant")
+        check_name(conversation, "conversation")
+        if len(entries) > self.limits.batch_turns:
+            raise ValidationError(f"{len(entries)} turns at once: at most {self.limits.batch_turns} are allowed")
+        return self.store.add(tenant, conversation, entries, self.limits.conversation_turns)
+
+    def forget(self, tenant: str, conversation: str) -> int:
+        """Erase a conversation from the file and from memory, and return how many turns it had.
+
+        Raises:
+            StorageError: the file can't be written.
+        """
+        turns = self.store.forget(tenant, conversation)
+        with self._lock:
+            self._graphs.pop((tenant, conversation), None)
+            for key in [key for key in self._cuts if isinstance(key, tuple) and key[:2] == (tenant, conversation)]:
+                del self._cuts[key]
+        return turns
+
+    def cut(self, tenant: str, conversation: str, anchor: str, policy: SlicePolicy) -> SignedSlice:
+        """Return the slice for an anchor, signed.
+
+        Raises:
+            UnknownIdError: the tenant has no such conversation, or the conversation no such turn.
+            ValidationError: the slice would have more turns than allowed.
+            StorageError: the file can't be read, or was altered.
+        """
+        version = self.store.version(tenant, conversation)
+        phases = tuple(sorted(policy.phases.items()))
+        rules = (policy.parent, policy.child, policy.sibling, policy.min_priority, policy.max_turns, phases)
+        key = (tenant, conversation, version, anchor, rules)
+        with self._lock:
+            cut = self._cuts.get(key)
+        is_cached = cut is not None
+        if cut is None:
+            loaded = self._load(tenant, conversation, version)
+            version = loaded.version  # turns may have been added meanwhile
+            cut = self._cut(loaded, anchor, policy)
+            with self._lock, suppress(ValueError):  # one slice may be larger than the cache
+                self._cuts[tenant, conversation, version, anchor, rules] = cut
+        turns, closed = cut
+        statement = Statement(
+            tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=turns, closed=closed
+        )
+        issued = int(self._now())
+        token = sign_statement(statement, self.keys.signing, str(version), issued, issued + self.limits.token_seconds)
+        return SignedSlice(turns=turns, closed=closed, version=str(version), token=token, is_cached=is_cached)
+
+    def _cut(self, loaded: _Graph, anchor: str, policy: SlicePolicy) -> _Cut:
+        most = self.limits.slice_turns
+        wanted = most + 1 if policy.max_turns is None else min(policy.max_turns, most + 1)
+        found = cut_slice(loaded.graph, anchor, replace(policy, max_turns=wanted))
+        if len(found.turns) > most:
+            raise ValidationError(f"the slice has more than {most} turns: set max_turns in the policy")
+        turns = tuple(
+            (turn, loaded.digests[loaded.graph.positions[turn]], found.priorities[turn]) for turn in found.turns
+        )
+        nearest = found.closed
+        if len(nearest) > MAX_CLOSED:
+            nearest = tuple(sorted(nearest, key=lambda branch: -branch.priority)[:MAX_CLOSED])
+        return turns, nearest
+
+    def _load(self, tenant: str, conversation: str, version: str | None) -> _Graph:
+        """Return the graph, of this version or a later one."""
+        with self._loads[hash((tenant, conversation)) % _LOADS]:  # concurrent requests build it once
+            with self._lock:
+                known = self._graphs.get((tenant, conversation))
+            if known is not None and known.version == version:
+                return known
+            stored = self.store.read(tenant, conversation)
+            if stored is None:
+                raise UnknownIdError(f"there is no conversation {conversation!r:.80}: add its turns first")
+            version, entries = stored
+            try:
+                graph = TurnGraph.from_turns(
+                    [PlacedTurn(id=each.id, text="", parents=each.parents, phase=each.phase) for each in entries]
+                )
+            except ValidationError as cause:
+                raise StoreCorruptError(f"the turns of {conversation!r:.80} are no graph: {cause}") from cause
+            digests = {each.id: each.digest for each in entries}
+            loaded = _Graph(version, graph, tuple(digests[turn.id] for turn in graph.turns))
+            with self._lock, suppress(ValueError):  # one graph may be larger than the cache
+                self._graphs[tenant, conversation] = loaded
+            return loaded

@@ -1,0 +1,60 @@
+"""What one request, one conversation and one tenant may take from a kernel."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+from meve.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLimits:
+    """Limits of a kernel, each a whole number of at least 1. A request beyond one is refused, never shortened.
+
+    Raises:
+        ConfigurationError: a value of the wrong type or below 1.
+    """
+
+    body_bytes: int = 1 << 20
+    """The most bytes of a request's body."""
+    body_seconds: int = 10
+    """The longest time in which a body may arrive."""
+    batch_turns: int = 1_000
+    """The most turns that one request adds."""
+    conversation_turns: int = 200_000
+    """The most turns of a conversation."""
+    slice_turns: int = 10_000
+    """The most turns of a slice; a policy may ask for fewer with `max_turns`."""
+    requests_per_second: int = 200
+    """The most requests of a tenant in the long run."""
+    burst: int = 400
+    """The most requests of a tenant at once."""
+    token_seconds: int = 60
+    """The lifetime of a signed slice."""
+    turns_in_memory: int = 1_000_000
+    """The most turns in the graphs, and in the slices, that are kept in memory."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ConfigurationError(f"{field.name} must be a whole number of at least 1, got {value!r:.40}")
+
+
+class RateLimiter:
+    """Counts the requests of each tenant; each gets `rate` per second, and up to `burst` at once."""
+
+    def __init__(self, rate: float, burst: float, now: Callable[[], float]) -> None:
+        self._rate, self._burst, self._now = rate, burst, now
+        self._left: dict[str, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, tenant: str) -> float:
+        """Count a request, and return 0; or return the seconds to wait if the tenant has none left."""
+        with self._lock:
+            now = self._now()
+            left, since = self._left.get(tenant, (self._burst, now))
+            left = min(self._burst, left + (now - since) * self._rate)
+            wait = 0.0 if left >= 1 else (1 - left) / self._rate
+            self._left[tenant] = (left if wait else left - 1, now)
+            return wait

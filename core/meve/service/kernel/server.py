@@ -1,0 +1,53 @@
+"""Runs a kernel as a process."""
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+from meve._extras import require
+from meve.errors import ConfigurationError
+from meve.service.kernel.kernel import GraphKernel
+
+NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
+DEFAULT_PORT = 8321
+
+
+def run_server(
+    kernel: GraphKernel,
+    host: str,
+    port: int,
+    announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005
+) -> None:
+    """Serve a kernel until the process gets SIGINT or SIGTERM, then close it.
+
+    Args:
+        kernel: the kernel.
+        host: the address to listen on.
+        port: the port; 0 for any that is free.
+        announce: is told the URL once the port is open.
+
+    Raises:
+        ConfigurationError: the address can't be listened on.
+        MissingExtraError: Starlette or uvicorn isn't installed.
+    """
+    require("meve kernel serve", NEEDS)
+    import uvicorn
+
+    from meve.service.kernel._app import make_app
+
+    config = uvicorn.Config(
+        make_app(kernel), access_log=False, log_level="warning", server_header=False, lifespan="off",
+        limit_concurrency=512, timeout_keep_alive=60, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=16_384,
+    )  # fmt: skip
+    with contextlib.closing(kernel), _listen(host, port) as listener:
+        name = f"[{host}]" if listener.family == socket.AF_INET6 else host
+        announce(f"http://{name}:{listener.getsockname()[1]}")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=512)
+    except (OSError, OverflowError) as cause:
+        raise ConfigurationError(f"can't listen on {host}:{port}: {cause}") from cause

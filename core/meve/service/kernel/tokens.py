@@ -1,0 +1,133 @@
+"""The token of a slice: a header and a signature over everything that the slice says."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from meve.conversation.slices import ClosedBranch, SlicePolicy
+from meve.errors import AdmissibilityError
+from meve.service.kernel.keys import SIGNATURE_BYTES, SigningKey, VerifyingKey, decode, encode
+from meve.service.kernel.records import describe_policy, write_canonical
+
+MAX_TOKEN = 1024
+"""The most characters of a token."""
+CLOCK_SECONDS = 5
+"""By how much the clocks of a kernel and a verifier may differ when a token is issued."""
+
+_HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_MOST_SECONDS = 1 << 53
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a token itself says; all else is recomputed by whoever verifies it."""
+
+    key: str
+    """The id of the key."""
+    version: str
+    """The version of the graph."""
+    issued: int
+    """Seconds since 1970 in UTC."""
+    expires: int
+    """The first second in which the token is invalid."""
+
+    def to_data(self) -> dict[str, Any]:
+        """Return JSON data."""
+        return {"kid": self.key, "ver": self.version, "iat": self.issued, "exp": self.expires}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a signature covers, apart from the header."""
+
+    tenant: str
+    conversation: str
+    anchor: str
+    policy: SlicePolicy
+    turns: Sequence[tuple[str, str, float]]
+    """Id, digest and priority of each turn, in any order."""
+    closed: Sequence[ClosedBranch]
+
+    def to_bytes(self, header: Header, algorithm: str) -> bytes:
+        """Return what is signed.
+
+        Raises:
+            ValidationError: text that isn't valid UTF-8.
+        """
+        closed = [[b.turn, b.beside, b.edge, b.reason, repr(float(b.priority)), b.turns] for b in self.closed]
+        return write_canonical({
+            "format": "meve-slice-1",
+            "header": {**header.to_data(), "alg": algorithm},
+            "tenant": self.tenant,
+            "conversation": self.conversation,
+            "anchor": self.anchor,
+            "policy": describe_policy(self.policy),
+            "turns": [[turn, digest, repr(float(priority))] for turn, digest, priority in sorted(self.turns)],
+            "closed": closed,
+        })  # fmt: skip
+
+
+def sign_statement(statement: Statement, key: SigningKey, version: str, issued: int, expires: int) -> str:
+    """Return the token of a statement."""
+    header = Header(key=key.id, version=version, issued=issued, expires=expires)
+    signature = key.sign(statement.to_bytes(header, key.algorithm))
+    return f"meve1.{encode(write_canonical(header.to_data()))}.{encode(signature)}"
+
+
+def parse_token(token: object) -> tuple[Header, bytes]:
+    """Return a token's header and signature; each token has one spelling.
+
+    Raises:
+        AdmissibilityError: another format.
+    """
+    try:
+        if not isinstance(token, str) or len(token) > MAX_TOKEN:
+            raise ValueError("no text, or too long")
+        name, header, signature = token.split(".")
+        if name != "meve1":
+            raise ValueError("another kind of token")
+        return _parse_header(decode(header)), decode(signature)
+    except (ValueError, RecursionError) as cause:
+        raise AdmissibilityError(f"the slice's token is malformed: {cause}") from None
+
+
+def _parse_header(written: bytes) -> Header:
+    data = json.loads(written.decode())
+    if not isinstance(data, dict) or set(data) != {"kid", "ver", "iat", "exp"} or written != write_canonical(data):
+        raise ValueError("its header must hold kid, ver, iat and exp, in canonical JSON")
+    times = (data["iat"], data["exp"])
+    if not all(type(each) is int and 0 <= each < _MOST_SECONDS for each in times):
+        raise ValueError("iat and exp must be seconds")
+    if not isinstance(data["kid"], str) or not isinstance(data["ver"], str) or not _HASH.fullmatch(data["ver"]):
+        raise ValueError("kid and ver must be text")
+    return Header(key=data["kid"], version=data["ver"], issued=data["iat"], expires=data["exp"])
+
+
+def verify_statement(token: object, statement: Statement, keys: Mapping[str, VerifyingKey], now: float) -> Header:
+    """Check that a token signs this statement and is valid now, and return its header.
+
+    The key's own algorithm counts, whatever a token says.
+
+    Raises:
+        AdmissibilityError: a malformed, forged or expired token, one of an unknown key, or one of another statement.
+    """
+    header, signature = parse_token(token)
+    key = keys.get(header.key)
+    if key is None:
+        raise AdmissibilityError(
+            f"the slice is signed with the key {header.key!r:.80}, which isn't among {', '.join(keys)}: give the "
+            "kernel's public keys anew if it has a new one"
+        )
+    message = statement.to_bytes(header, key.algorithm)
+    if len(signature) != SIGNATURE_BYTES[key.algorithm] or not key.verify(message, signature):
+        raise AdmissibilityError(
+            "the slice's signature is wrong: it is forged, altered, or of another tenant, conversation, anchor, "
+            "policy or graph"
+        )
+    if header.issued > now + CLOCK_SECONDS:
+        raise AdmissibilityError(f"the slice is from the future ({header.issued - now:.0f} s): set the clocks")
+    if header.expires <= now:
+        raise AdmissibilityError(f"the slice expired {now - header.expires:.0f} s ago: ask again, or set the clocks")
+    return header

@@ -1,0 +1,67 @@
+"""Kernels for tests, served over loopback by a thread of this process."""
+
+import threading
+from contextlib import closing, contextmanager
+
+import uvicorn
+
+from meve.conversation import PlacedTurn, TurnGraph
+from meve.service.kernel import GraphKernel, KernelAuthority, KernelLimits, SigningKey, SigningKeys, TurnEntry
+from meve.service.kernel._app import make_app
+from meve.service.kernel.server import _listen
+
+KEY = SigningKey(id="k1", secret=bytes(range(32)))
+KEYS = SigningKeys(current="k1", keys=(KEY,))
+
+TALK = [
+    PlacedTurn(id="1", text="Help me debug"),
+    PlacedTurn(id="2", text="401 from login", parents=("1",)),
+    PlacedTurn(id="3", text="Is the JWT expired?", parents=("2",)),
+    PlacedTurn(id="4", text="It expires in an hour", parents=("3",)),
+    PlacedTurn(id="5", text="Does the user exist?", parents=("2",)),
+    PlacedTurn(id="6", text="Yes", parents=("5",)),
+    PlacedTurn(id="7", text="Why does it fail?", parents=("6",)),
+]
+GRAPH = TurnGraph.from_turns(TALK)
+SLICE = ("1", "2", "3", "5", "6", "7")
+"""What the default policy admits from turn 7: not turn 4, below a sibling of its line."""
+
+
+def entries(turns=TALK, tenant="acme", conversation="c", key=None):
+    return [TurnEntry.from_turn(turn, tenant, conversation, key) for turn in turns]
+
+
+def open_kernel(folder, keys=KEYS, **limits):
+    return GraphKernel.open(folder / "kernel.db", keys, KernelLimits(**limits))
+
+
+class Served:
+    """A kernel at a URL."""
+
+    def __init__(self, kernel, url):
+        self.kernel, self.url = kernel, url
+        self.bearer = kernel.store.grant("writer", "acme", may_add=True)
+        self.reader = kernel.store.grant("reader", "acme")
+        self.other = kernel.store.grant("other", "other", may_add=True)
+
+    def authority(self, **arguments):
+        given = {
+            "bearer": self.bearer, "tenant": "acme", "conversation": "c", "timeout": 20.0,
+            "keys": [key.verifying for key in self.kernel.keys.keys], **arguments,
+        }  # fmt: skip
+        return KernelAuthority(given.pop("url", self.url), **given)
+
+
+@contextmanager
+def serve(kernel):
+    """Serve a kernel, and close it afterwards."""
+    config = uvicorn.Config(make_app(kernel), access_log=False, lifespan="off", log_level="warning")
+    server = uvicorn.Server(config)
+    with closing(kernel), _listen("127.0.0.1", 0) as listener:
+        thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
+        thread.start()
+        try:
+            yield Served(kernel, f"http://127.0.0.1:{listener.getsockname()[1]}")
+        finally:
+            server.should_exit = True
+            thread.join(30)

@@ -1,0 +1,167 @@
+"""The kernel as a process: its keys, its start, its death."""
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from contextlib import closing, contextmanager
+
+import httpx
+import pytest
+
+from meve.conversation import SlicePolicy
+from meve.errors import AdmissibilityError, ConfigurationError
+from meve.service.kernel import KernelAuthority, KernelLimits, SigningKey, SigningKeys, read_verifying_keys
+from meve.service.kernel.keys import ENVIRONMENT
+from tests.service.kernels import GRAPH, KEYS, SLICE, TALK
+
+POLICY = SlicePolicy()
+
+
+def run(*arguments, **environment):
+    code = "from meve.cli import main; main()"
+    clean = {name: value for name, value in os.environ.items() if name not in (ENVIRONMENT, "MEVE_KERNEL")}
+    return subprocess.run(
+        [sys.executable, "-c", code, "kernel", *map(str, arguments)], capture_output=True, text=True, timeout=120,
+        env={**clean, **environment},
+    )  # fmt: skip
+
+
+@contextmanager
+def serving(*arguments, log, **environment):
+    """Run a kernel; yield the process and its URL."""
+    command = [sys.executable, "-c", "from meve.cli import main; main()", "kernel", "serve", *map(str, arguments)]
+    with open(log, "a") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **environment}
+        )
+    try:
+        line = process.stdout.readline()
+        match = re.match(r"listening on (http://127\.0\.0\.1:\d+), signing with key (\S+)\n", line)
+        assert match, (line, log.read_text())
+        yield process, match[1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
+    keys, file, log, public = (tmp_path / name for name in ("kernel.keys", "kernel.db", "log", "public.json"))
+    assert "created" in run("new-key", "2026-10", "--keys", keys).stdout
+    assert stat.S_IMODE(keys.stat().st_mode) == 0o600
+    public.write_text(run("public-keys", "--keys", keys).stdout)
+    bearer = run("grant", "app", "--tenant", "acme", "--may-add", "--file", file).stdout.strip()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    options = ("--file", file, "--keys", keys, "--port", port)
+
+    def make_authority():
+        return KernelAuthority(
+            f"http://127.0.0.1:{port}", bearer=bearer, tenant="acme", conversation="c", timeout=30,
+            keys=read_verifying_keys(public),
+        )  # fmt: skip
+
+    with closing(make_authority()) as authority:
+        with serving(*options, log=log) as (process, url):
+            assert authority.add(TALK) == len(TALK)
+            first = authority.cut(GRAPH, "7", POLICY)
+            assert first.turns == SLICE
+            assert httpx.get(f"{url}/health").json()["key"] == "2026-10"
+            process.kill()
+            process.wait()
+            with pytest.raises(AdmissibilityError, match="can't be reached"):
+                authority.cut(GRAPH, "7", POLICY)
+        with serving(*options, log=log):
+            assert authority.cut(GRAPH, "7", POLICY).turns == SLICE
+            assert authority.add(TALK) == 0
+
+        run("new-key", "2026-11", "--keys", keys)
+        public.write_text(run("public-keys", "--keys", keys).stdout)
+        assert "signs" in run("use-key", "2026-11", "--keys", keys).stdout
+        assert run("remove-key", "2026-11", "--keys", keys).returncode == 1
+        with serving(*options, log=log) as (process, url):
+            with pytest.raises(AdmissibilityError, match="'2026-11', which isn't among 2026-10"):
+                authority.cut(GRAPH, "7", POLICY)
+            with closing(make_authority()) as renewed:
+                assert renewed.cut(GRAPH, "7", POLICY).turns == SLICE
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) in (0, -signal.SIGTERM)
+    assert "removed" in run("remove-key", "2026-10", "--keys", keys).stdout
+    secrets = [row.secret for row in SigningKeys.load(keys).keys]
+    for path in (log, public, *tmp_path.glob("kernel.db*")):
+        content = path.read_bytes()
+        assert all(secret not in content and secret.hex().encode() not in content for secret in secrets)
+
+
+def test_kernel_refuses_to_start_without_a_key(tmp_path):
+    result = run("serve", "--file", tmp_path / "kernel.db")
+    assert result.returncode == 1
+    assert "has no signing key" in result.stderr
+    assert not (tmp_path / "kernel.db").exists()
+    result = run("serve", "--file", tmp_path / "kernel.db", "--keys", tmp_path / "none")
+    assert (result.returncode, "there is no key file" in result.stderr) == (1, True)
+
+
+def test_key_may_come_from_the_environment(tmp_path):
+    with serving("--file", tmp_path / "k.db", "--port", 0, log=tmp_path / "log", **{ENVIRONMENT: KEYS.to_json()}) as (
+        _,
+        url,
+    ):
+        assert httpx.get(f"{url}/health").json()["key"] == "k1"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_key_file_that_others_may_read_is_refused(tmp_path):
+    path = tmp_path / "keys"
+    path.write_text(KEYS.to_json())
+    path.chmod(0o640)
+    with pytest.raises(ConfigurationError, match="chmod 600"):
+        SigningKeys.load(path)
+
+
+SECRET = "c2VjcmV0LXNlY3JldA"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", SECRET, "[]", "{}", '{"keys": []}', '{"current": "a", "keys": []}',
+        f'{{"current": "a", "keys": ["{SECRET}"]}}',
+        f'{{"current": "a", "keys": [{{"id": "a", "algorithm": "ed25519", "secret": "{SECRET}"}}]}}',
+        f'{{"current": "a", "keys": [{{"id": "a", "algorithm": "none", "secret": "{SECRET}"}}]}}',
+        f'{{"current": "a", "keys": [{{"id": "a", "algorithm": "ed25519", "secret": "{SECRET}="}}]}}',
+    ],
+)  # fmt: skip
+def test_malformed_keys_are_refused_without_telling_them(text):
+    with pytest.raises(ConfigurationError) as caught:
+        SigningKeys.from_json(text, "the file")
+    chain, error = [], caught.value
+    while error is not None:
+        chain.append(repr(error) + str(error))
+        error = error.__cause__
+    assert SECRET not in "".join(chain)
+    assert SECRET not in repr(KEYS)
+
+
+def test_port_in_use_is_named(tmp_path):
+    keys = tmp_path / "keys"
+    run("new-key", "a", "--keys", keys)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = run("serve", "--file", tmp_path / "k.db", "--keys", keys, "--port", listener.getsockname()[1])
+    assert result.returncode == 1
+    assert "can't listen on 127.0.0.1" in result.stderr
+
+
+def test_keys_refuse_two_of_one_id():
+    with pytest.raises(ConfigurationError, match="ids of their own"):
+        SigningKeys(current="a", keys=(SigningKey.generate("a"), SigningKey.generate("a")))
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 1.5])
+def test_limits_are_whole_numbers_of_at_least_one(value):
+    with pytest.raises(ConfigurationError, match="body_bytes must be a whole number"):
+        KernelLimits(body_bytes=value)
