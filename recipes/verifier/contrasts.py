@@ -18,6 +18,8 @@ from recipes.verifier.examples import Example
 from recipes.verifier.splits import part_of
 
 FOLDER = Path(__file__).parent / "contrasts"
+EVERYDAY = ("short", "talk")
+"""Fields whose questions, such as where my sister lives or whether dogs are allowed, have answers in other records."""
 ELSEWHERE = 3
 """The number of passages of other records per question."""
 
@@ -32,11 +34,11 @@ def read_records(folder: Path = FOLDER) -> Iterator[tuple[str, Mapping[str, Sequ
 def read_corpus(part: str = "dev", folder: Path = FOLDER) -> tuple[list[Passage], list[tuple[str, set[str]]]]:
     """Return the passages of a part's records, and their questions with the ids of the passages that answer them.
 
-    The field `talk` is left out: its questions, such as where my sister lives, have answers in other records too.
+    The fields of everyday talk are left out: their questions have answers in other records too.
     """
     passages, asked = [], []
     for n, (field, record) in enumerate(read_records(folder)):
-        if field == "talk" or part_of("contrasts", record["q"][0]) != part:
+        if field in EVERYDAY or part_of("contrasts", record["q"][0]) != part:
             continue
         texts = {f"{n}-{at}": text for at, text in enumerate((*record["yes"], *record["no"]))}
         passages += [Passage(id=i, text=text) for i, text in texts.items()]
@@ -57,7 +59,7 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
         kind = "statement" if field == "talk" else "paragraph"
         pairs = [(query, passage, True) for passage in record["yes"] for query in record["q"]]
         pairs += [(rng.choice(record["q"]), passage, False) for passage in record["no"]]
-        if field != "talk":  # where my sister lives is told in several records
+        if field not in EVERYDAY:
             query = rng.choice(record["q"])
             elsewhere = miner.draw(query, ELSEWHERE, lambda i, n=n: texts[i][0] != n and parts[texts[i][0]] == parts[n])
             pairs += [(query, texts[i][1], False) for i in elsewhere]
