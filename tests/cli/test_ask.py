@@ -52,7 +52,18 @@ def test_unverified_text_gets_a_warning_on_stderr(meve, index):
 
 
 def test_json_output_is_one_object(index):
-    command = [sys.executable, "-m", "meve.cli", "ask", ANSWERED, "--index", str(index), "--json", "--trace"]
+    command = [
+        sys.executable,
+        "-m",
+        "meve.cli",
+        "ask",
+        ANSWERED,
+        "--index",
+        str(index),
+        "--json",
+        "--trace",
+        "--no-fill",
+    ]
     process = subprocess.run(command, capture_output=True, text=True, check=True)
     data = json.loads(process.stdout)
     assert data["sufficient"] is True

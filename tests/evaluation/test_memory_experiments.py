@@ -113,6 +113,11 @@ def test_memory_without_expiry_is_detected(environment):
     assert {all_values[expiry.MEMORY, f"by {path}"] for path in paths} == {1}
 
 
+def test_memory_that_only_hides_what_has_expired_is_detected(environment):
+    values = run_experiment(expiry.run_expiry, replace(environment, open_memory=Lazy.open))
+    assert (values[expiry.MEMORY, expiry.AFTER], values[expiry.MEMORY, expiry.LEFT]) == (0, 1)
+
+
 def test_users_get_only_their_own_facts(environment):
     values = run_experiment(isolation.run_isolation, environment)
     assert values[isolation.MEMORY, isolation.LEAK] == values[isolation.MEMORY, isolation.PRIVATE] == 0

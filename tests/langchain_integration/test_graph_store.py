@@ -250,7 +250,7 @@ class TestSearch:
             store.put(ALICE, "c", {"n": 1}, index="more")
 
     def test_value_that_json_cannot_hold_is_refused(self, store):
-        for value in ({"at": datetime.now(UTC)}, {"n": float("nan")}, {1: 2}, "text", None):
+        for value in ({"at": datetime.now(UTC)}, {"n": float("nan")}, {1: 2}, "text"):
             with pytest.raises(ValidationError):
                 store.put(ALICE, "k", value)
 

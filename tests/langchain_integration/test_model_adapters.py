@@ -83,6 +83,6 @@ def test_model_error_names_the_model():
         def score(self, text_pairs):
             return [0.5]
 
-    with pytest.raises(ValueError, match=r"vectors of Short must have shape \(2,\), got \(1,\)"):
+    with pytest.raises(ModelError, match="'Short' must return one number for each of 2 passages, got 1 numbers"):
         LangChainVerifier(Short(), scale="logits").score("q", ["a", "b"])
     assert np.isfinite(LangChainVerifier(Short(), scale="logits").score("q", ["a"])).all()

@@ -107,6 +107,7 @@ def test_interrupted_reset_erases_nothing(memory, chat):
 
 
 def test_reset_erases_summaries_of_the_session(memory, chat, clock):
+    """The facts of the other session that a summary replaced hold again."""
     for n, what in enumerate(("sun", "water", "warmth", "compost", "shelter")):
         fact = f"Tomatoes want {what} in the garden."
         memory.add(fact, user_id="alice", session_id="s1" if n % 2 else "t", ttl=timedelta(days=5_000))
@@ -116,7 +117,9 @@ def test_reset_erases_summaries_of_the_session(memory, chat, clock):
             transaction.replace("s:alice", replace(stored, record=replace(stored.record, reflection=25)))
     assert memory.maintain().summarised
     chat.reset()
-    assert memory.list(user_id="alice", include_messages=True) == []
+    every = memory.list(user_id="alice", include_archived=True, include_superseded=True, include_messages=True)
+    assert {(record.kind, record.session_id) for record in every} == {("fact", "t")}
+    assert sorted(facts(memory)) == [f"Tomatoes want {what} in the garden." for what in ("shelter", "sun", "warmth")]
 
 
 def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat, monkeypatch):

@@ -8,8 +8,8 @@ from meve.errors import HoldError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from tests.memories import HookedEmbedder
 
-CODE = "The code of the door is 4711."
-QUESTION = "What is the code of the door?"
+CODE = "The height of the door is 4711 mm."
+QUESTION = "What is the height of the door?"
 
 
 def count_by_reader(memory, user="alice"):
@@ -17,8 +17,8 @@ def count_by_reader(memory, user="alice"):
     yield len(memory.search(QUESTION, user_id=user, include_private=True).records)
     yield len(memory.list(user_id=user, include_archived=True, include_messages=True))
     yield len(memory.export(user_id=user)["records"])
-    yield len(memory.explain("the code of the door", user_id=user))
-    yield len(memory.prompt("the code of the door?", user_id=user, include_private=True).recall.records)
+    yield len(memory.explain("the height of the door", user_id=user))
+    yield len(memory.prompt("the height of the door?", user_id=user, include_private=True).recall.records)
 
 
 @pytest.mark.parametrize(

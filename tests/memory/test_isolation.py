@@ -8,7 +8,7 @@ from meve.errors import PassageError, PolicyError, UnknownIdError, ValidationErr
 from meve.memory import GovernedMemory
 from meve.memory.records import SHARED, user_key, user_of
 
-SECRET = "The code of the safe is 4711."
+SECRET = "The height of the shelf is 4711 mm."
 ODD_USERS = [
     "alice'; DROP TABLE memories; --", "../../etc/passwd", "%", "_", "a*", '"', "Ålice", "alice ", "ALICE", "s:alice",
     0, -1, 10**30,
@@ -18,11 +18,11 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 
 def read_all(memory, user):
     """Yield what each read method returns to the user."""
-    yield [r.text for r in memory.search("What is the code of the safe?", user_id=user, include_private=True).records]
+    yield [r.text for r in memory.search("What height has the shelf?", user_id=user, include_private=True).records]
     yield [r.text for r in memory.list(user_id=user, include_archived=True, include_messages=True)]
     yield [r["text"] for r in memory.export(user_id=user)["records"]]
-    yield [e.record.text for e in memory.explain("the code of the safe", user_id=user)]
-    yield [r.text for r in memory.prompt("the code of the safe?", user_id=user).recall.records]
+    yield [e.record.text for e in memory.explain("the height of the shelf", user_id=user)]
+    yield [r.text for r in memory.prompt("the height of the shelf?", user_id=user).recall.records]
     yield [e.record_id for e in memory.audit.events(user_id=user) if e.action == "add"]
 
 
@@ -108,8 +108,8 @@ def test_own_record_hides_shared_record_with_its_id(memory):
 
 def test_private_record_is_recalled_only_on_request(memory):
     memory.add(SECRET, user_id="alice", policy_class="private", id="code")
-    assert memory.search("the code of the safe", user_id="alice").records == ()
-    recall = memory.search("the code of the safe", user_id="alice", include_private=True)
+    assert memory.search("the height of the shelf", user_id="alice").records == ()
+    recall = memory.search("the height of the shelf", user_id="alice", include_private=True)
     assert [r.id for r in recall.records] == ["code"]
 
 

@@ -126,7 +126,7 @@ def test_no_network_connection_is_opened(file, monkeypatch):
         memory.maintain()
 
 
-def test_only_the_memory_file_is_created(tmp_path):
+def test_only_the_memory_and_its_keys_are_created(tmp_path):
     """Beside SQLite's own files while it is open."""
     home = tmp_path / "home"
     home.mkdir()
@@ -140,7 +140,7 @@ def test_only_the_memory_file_is_created(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k not in hidden}
     environment |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
-    assert sorted(p.name for p in tmp_path.rglob("*")) == ["home", "memory.db"]
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["home", "memory.db", "memory.db.keys"]
 
 
 def test_unrelated_memories_are_never_merged(memory, clock):

@@ -13,11 +13,11 @@ HOUR = timedelta(hours=1)
 
 
 def add_code(memory, **options):
-    memory.add("The code is 4711.", user_id="ann", source="doc", id="code", **{"ttl": HOUR, **options})
+    memory.add("The height is 4711 mm.", user_id="ann", source="doc", id="code", **{"ttl": HOUR, **options})
 
 
 def find_code(memory):
-    return [r.id for r in memory.search("What is the code?", user_id="ann").records if r.id == "code"]
+    return [r.id for r in memory.search("What is the height?", user_id="ann").records if r.id == "code"]
 
 
 @pytest.mark.parametrize("reopened", [False, True])

@@ -91,10 +91,11 @@ def test_several_long_passages_share_the_budget():
 
 
 def test_an_empty_context_is_filled_with_what_fits_or_is_shortened():
-    texts = {"stone": "grey stone", "zebra": "zebra facts"}
+    texts = {"stone": "mossy pebbles", "zebra": "zebra facts"}
     context = make(texts).retrieve("quantum chromodynamics zebra of plenty more", fallback_floor=0.9)
     assert {p.passage.id: p.verified for p in context.passages} == {"stone": False, "zebra": False}
-    long = make({"long": LONG}).retrieve("blue quantum chromodynamics", fallback_floor=0.9, max_tokens=BUDGET)
+    unsure = "tells nothing of number zebra today quantum blue"
+    long = make({"long": LONG}).retrieve(unsure, threshold=0.95, fallback_floor=0.95, max_tokens=BUDGET)
     assert [(p.passage.id, p.verified, p.origin) for p in long.passages] == [("long", False, "fill")]
     assert ANSWER in long.text
     assert long.tokens <= BUDGET

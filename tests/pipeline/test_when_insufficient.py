@@ -9,9 +9,9 @@ from meve import Retriever, RetrieverConfig
 from meve.errors import ConfigurationError, InsufficientContextError
 from tests.fake_components import make_components
 
-TEXTS = {"sky": "blue sky over hills", "sea": "deep blue water", "grass": "green grass"}
+TEXTS = {"sky": "blue sky over hills", "sea": "deep blue water", "soil": "brown soil"}
 QUESTION = "blue sky zebra today"
-"""Shares half of its words with `sky`, one with `sea`, none with `grass`."""
+"""Shares half of its words with `sky`, one with `sea`, none with `soil`."""
 
 
 class Fixed:
@@ -38,7 +38,7 @@ def verdicts(context):
 
 def test_by_default_all_is_returned_and_marked():
     assert RetrieverConfig().when_insufficient == "return"
-    assert verdicts(make().retrieve(QUESTION)) == {"sky": True, "sea": False, "grass": False}
+    assert verdicts(make().retrieve(QUESTION)) == {"sky": True, "sea": False, "soil": False}
 
 
 @pytest.mark.parametrize("estimate", [0.0, 1.0], ids=["insufficient", "sufficient"])

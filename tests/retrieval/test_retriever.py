@@ -626,7 +626,7 @@ class TestBadInput:
         ("score", "says"),
         [
             (lambda *_: 1 / 0, "word-overlap.*division by zero"),
-            (lambda *_: None, "returned scores of shape"),
+            (lambda *_: None, "must return one number for each of 3 passages"),
             (lambda *given: np.full(len(given[-1]), 8.6), "calibration"),
         ],
     )

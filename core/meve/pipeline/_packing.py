@@ -181,7 +181,14 @@ class Packer:
     def _fill(self, run: Run) -> Composed:
         """Pack the remaining candidates of phase 1 after those of the context."""
         with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            chosen = fill(run.candidates, run.retrieved, run.judged, duplicates=run.duplicates, repeats=self.repeats)
+            chosen = fill(
+                run.candidates,
+                run.retrieved,
+                run.judged,
+                duplicates=run.duplicates,
+                repeats=self.repeats,
+                vector=run.query.vector,
+            )
             composed = self._pack(chosen, run.config)
             if chosen and not composed.selection.kept and self.split is not None and run.config.max_tokens >= LEAST:
                 composed = self._pack(self._shorten_first(run, chosen), run.config)

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from meve.errors import MeveError, PolicyError, StoreCorruptError, ValidationError
 from meve.memory._audit.chain import AuditRow
+from meve.memory._audit.log_names import find_entries
 from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
@@ -114,7 +116,8 @@ class Importer:
                 report.expired.append(record.id)
             else:
                 with self.runtime.store.backend.reading() as snapshot:
-                    is_left_out = self._leave_out(snapshot.entries, key[0], record, report)
+                    read = partial(find_entries, snapshot, self.runtime.chain)
+                    is_left_out = self._leave_out(read, key[0], record, report)
                 if not is_left_out:
                     seen.add(key)
                     yield number, record
@@ -127,13 +130,10 @@ class Importer:
         report: ImportReport,
     ) -> bool:
         """Note in the report why a record stays away: it is gone here, or one that it is derived from; False if not."""
-        names = {user, self.runtime.chain.pseudonym(user)}
 
         def find_end(record_id: str) -> str:
-            queries = (EventQuery(user=name, record=record_id, actions=("add", *_ENDS)) for name in names)
-            rows = [row for query in queries for row in read(query)]
-            last = max(rows, key=lambda row: row.seq, default=None)
-            return _ENDS.get(last.action, "") if last is not None else ""
+            rows = list(read(EventQuery(user=user, record=record_id, actions=("add", *_ENDS))))
+            return _ENDS.get(rows[-1].action, "") if rows else ""
 
         if self.restore_erased:
             return False
@@ -165,7 +165,7 @@ class Importer:
         record, now = stored.record, self.rules.now
         assert record.user_id is not None
         user = user_key(record.user_id)
-        if self._leave_out(transaction.entries, user, record, report):  # erased meanwhile
+        if self._leave_out(partial(transaction.entries, self.runtime.chain), user, record, report):  # erased meanwhile
             return
         remove_expired(self.runtime, transaction, user, record.id, now)
         if transaction.find(user, record.id) is not None:  # somebody added it meanwhile, or it is on hold

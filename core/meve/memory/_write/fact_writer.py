@@ -127,11 +127,11 @@ class FactWriter:
 
     def refuse_after_erasure(self, user: str) -> Callable[[RecordTransaction], None]:
         """Return a check that raises RefusedError if a text of the user was erased or expired since this call."""
-        seen, names = self.runtime.store.head().seq, {user, self.runtime.chain.pseudonym(user)}
+        seen = self.runtime.store.head().seq
+        query = EventQuery(user=user, actions=("delete", "expire", "prune", "update"))
 
         def check(transaction: RecordTransaction) -> None:
-            queries = [EventQuery(user=name, actions=("delete", "expire", "prune", "update")) for name in names]
-            later = [e for query in queries for e in transaction.entries(query) if e.seq > seen]
+            later = [e for e in transaction.entries(self.runtime.chain, query) if e.seq > seen]
             if any(e.action != "update" or _ERASING & set(json.loads(e.detail).get("changed", ())) for e in later):
                 raise RefusedError("records of the user were erased since the turn")
 

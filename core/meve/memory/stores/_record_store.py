@@ -87,10 +87,13 @@ class RecordTransaction:
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
-        self.entries = transaction.entries
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)
+
+    def entries(self, audit_chain: AuditChain, query: EventQuery) -> Iterable[AuditRow]:
+        """Return what the log held before this transaction, whether it holds names or keyed hashes, oldest first."""
+        return find_entries(self._transaction, audit_chain, query)
 
     def all_records(self, user: str) -> list[StoredRecord]:
         return all_records(self._transaction, user)
@@ -226,7 +229,7 @@ class RecordTransaction:
 
     def _is_as_logged(self, audit_chain: AuditChain, user: str, record: MemoryRecord) -> bool:
         """Return whether the log shows a record's addition, and no other state of it than this."""
-        rows = find_entries(self._transaction, audit_chain, EventQuery(user=user, record=record.id))
+        rows = list(self.entries(audit_chain, EventQuery(user=user, record=record.id)))
         states = [row for row in rows if '"state":' in row.detail]
         if not states:
             return any(row.action == "add" for row in rows)

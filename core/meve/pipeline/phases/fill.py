@@ -1,13 +1,18 @@
-"""Fill the budget of a context that isn't sufficient with the next candidates of phase 1."""
+"""Fill the budget of an uncertain context with the next candidates of phase 1."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
+import numpy as np
+
+from meve._formulas import cosines
 from meve.pipeline.phases.prioritize import Relate
-from meve.types import Candidate
+from meve.types import Candidate, FloatArray
 
 FILL = "fill"
-"""The origin of a passage that was added because the context wasn't sufficient without it."""
+"""The origin of a passage that was added because the context was uncertain without it."""
+LEAST_COSINE = 0.2
+"""A candidate whose cosine with the question is lower isn't added. On five benchmarks it leaves out no gold passage."""
 
 
 def fill(
@@ -17,11 +22,12 @@ def fill(
     *,
     duplicates: Set[str] = frozenset(),
     repeats: Relate | None = None,
+    vector: FloatArray | None = None,
 ) -> list[Candidate]:
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
-    Duplicates are left out, and a candidate that only repeats the text of one before it. Scores stay where phase 2 gave
-    some.
+    Left out are duplicates, a candidate that only repeats the text of one before it, and one whose vector shows no
+    relation to the question. Scores stay where phase 2 gave some.
 
     Args:
         packed: the context so far, in its order.
@@ -29,15 +35,22 @@ def fill(
         judged: every scored candidate, by id.
         duplicates: the ids that phase 2 or 4 dropped as duplicates or as contradicted.
         repeats: tells whether a passage repeats another one; None to add all.
+        vector: of the question, shape (d,); candidates without a vector are taken for related.
     """
     chosen = list(packed)
     ids = {*duplicates, *(c.id for c in packed)}
     for candidate in retrieved:
-        if candidate.id not in ids and not _is_repeated(candidate, chosen, repeats):
-            known = judged.get(candidate.id, candidate)
+        known = judged.get(candidate.id, candidate)
+        if known.id not in ids and _is_related(known, vector) and not _is_repeated(known, chosen, repeats):
             chosen.append(replace(known, origin=FILL, verified=False))
     return chosen
 
 
 def _is_repeated(candidate: Candidate, chosen: Sequence[Candidate], repeats: Relate | None) -> bool:
     return repeats is not None and any(repeats(candidate.passage, c.passage) for c in chosen)
+
+
+def _is_related(candidate: Candidate, vector: FloatArray | None) -> bool:
+    if vector is None or candidate.vector is None:
+        return True
+    return float(cosines(vector, candidate.vector[np.newaxis])[0]) >= LEAST_COSINE

@@ -2,10 +2,11 @@
 
 Secrets of every class that expires lie among ordinary facts, half of them with their own time to live. Each is asked
 for a second before it expires, when it must be there, and at the second at which it expires. Maintenance runs only once
-at the end; then the files are searched for what is left.
+at the end; then the files are searched for what is left, also in the records that their keys open.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
@@ -14,6 +15,8 @@ from meve.evaluation.experiments.memory.environment import Environment, MemorySa
 from meve.evaluation.experiments.memory.memory_results import Tally
 from meve.evaluation.experiments.memory.synthetic_facts import make_facts
 from meve.memory.policy import Policy, PolicyClass
+from meve.memory.stores.protocol import RecordQuery
+from meve.memory.stores.sqlite.store import SqliteStore
 from meve.types import StageProgress
 
 NAME = "expiry"
@@ -76,10 +79,18 @@ def run_expiry(environment: Environment, progress: StageProgress) -> Tally:
             _ask_around_expiry(sandbox, plain, expiring, moment, tally)
             asked_count += len(expiring)
         sandbox.memory.maintain()
+        opened = _read_with_keys(sandbox)
         file_content = b"".join(file.read_bytes() for file in sorted(sandbox.file.parent.glob("memory.db*")))
         for secret in secrets:
-            tally.add(MEMORY, LEFT, secret.code.encode() in file_content)
+            tally.add(MEMORY, LEFT, secret.code in opened or secret.code.encode() in file_content)
     return tally
+
+
+def _read_with_keys(sandbox: MemorySandbox) -> str:
+    """Return the text of all stored records, whether they have expired or not."""
+    with closing(SqliteStore.open(sandbox.file)) as store, store.reading() as snapshot:
+        queries = [RecordQuery(user=user, archived=None) for user in snapshot.users()]
+        return " ".join(stored.record.text for query in queries for stored in snapshot.records(query))
 
 
 def _group_by_expiry(sandbox: MemorySandbox, secrets: Sequence[Secret]) -> dict[datetime, list[Secret]]:

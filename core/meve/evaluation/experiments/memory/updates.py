@@ -65,7 +65,7 @@ def _tell_and_search(sandbox: MemorySandbox, pair: _Pair) -> tuple[set[str], boo
     found = {
         record.id
         for text in texts.values()
-        for record in sandbox.memory.search(text, user_id=pair.id).records
+        for record in sandbox.memory.search(text, user_id=pair.id, include_private=True).records
         if record.text == texts[record.id]
     }
     return found, bool(report.merged or report.superseded)
