@@ -45,7 +45,7 @@ _ROLE = re.compile(
     rf"|\W*#{{2}}\s{{0,9}}(?:{_ROLES}|instructions?|response|input)\s{{0,9}}:"
     rf"|\W*-{{3}}\s{{0,9}}(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
 )
-_NUMBER = re.compile(r"[\s>*#|\-]*\[\W{0,3}\d{1,6}\W{0,3}\]")
+_NUMBER = re.compile(r"\A[\s>*#|\-]*+\[\W{0,3}\d{1,6}\W{0,3}\]")
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 

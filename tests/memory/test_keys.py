@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from meve.conversation import Turn
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite._key_file import Slots
 from meve.memory.stores.sqlite.store import SqliteStore
+from meve.memory.turns import add_turns
 from tests.memories import KEY, as_plain, open_memory
 
 MASTER = b"a master key, long enough for it"
@@ -394,6 +396,18 @@ def test_name_of_an_erased_item_is_in_no_row_and_of_a_stored_one_is_shown(file, 
         assert names[0] == names[2]
         assert names[0].startswith("r:")
     assert not words_in_files(file.parent, {"hivzyx", "teazyx"})
+
+
+def test_id_of_a_fact_that_was_said_again_is_in_no_row(file, clock):
+    with open_memory(file, clock=clock) as memory:
+        for session in ("s1", "s2"):
+            turn = Turn(id=session, speaker="user", text="I live in Lyon.")
+            result = add_turns(memory, [turn], user_id="alice", session_id=session)
+        (said,) = result.confirmed
+    with closing(sqlite3.connect(file)) as connection:
+        log = str(connection.execute("SELECT * FROM audit").fetchall())
+    assert "said again" in log
+    assert said not in log
 
 
 def test_log_holds_no_hash_of_content_without_a_key(file, clock):

@@ -4,8 +4,8 @@ import re
 
 _FENCED = re.compile(r"(```|~~~|\"\"\").*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"<(/?)(\w++)[^<>]*+>")
-_QUOTED = re.compile(r"^[\"“„«][^\"”“»]{40,}[\"”“»][.!]?\s*$", re.MULTILINE)
-"""A quotation that fills lines of its own."""
+_QUOTED = re.compile(r"^[\"“„«](?:([^\"”“»]{40,}+[\"”“»][.!]?\s*$)|[^\"”“»]*+)", re.MULTILINE)
+"""A quotation that fills lines of its own, with a group; without the group, what only begins like one."""
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t]+.*\n?|\s*\n)*(?:\S.*(?:\n|\Z))?", re.MULTILINE
 )
@@ -45,7 +45,7 @@ def remove_pasted_text(text: str) -> str:
     text = text.replace("\r\n", "\n")
     for pattern in (_FENCED, _TRACEBACK):
         text = pattern.sub("", text)
-    text = _QUOTED.sub("", _remove_tagged(text))
+    text = _QUOTED.sub(lambda match: "" if match[1] else match[0], _remove_tagged(text))
     below = _PASTED_BELOW.search(text)
     if below is not None:
         begin = max((text.rfind(end, 0, below.start()) for end in (". ", "! ", "? ", "\n")), default=-1)

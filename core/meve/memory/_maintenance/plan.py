@@ -227,7 +227,8 @@ class MaintenancePlan:
         self.note(where, record.id)
         for closed in self._closed.get(record.id, ()):
             if is_part(closed, record) and record.kind == "fact" and not closed.hold:
-                self.erase(closed, action, f"{record.id} says the same: {reason}", where, **detail)
+                why = {"evidence": {"by": record.id}} | detail
+                self.erase(closed, action, f"{record.id} says the same: {reason}", where, **why)
 
     def _expire_unreadable(self, record: UnreadableRecord) -> None:
         if not has_passed(record.expires_at, self.now) or record.hold:

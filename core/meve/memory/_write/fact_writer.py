@@ -188,10 +188,9 @@ class FactWriter:
             if not record.hold and _later(again, record.expires_at) != record.expires_at:
                 record = replace(record, expires_at=again, version=record.version + 1)
                 transaction.replace(user, replace(stored, record=record))
-            transaction.log(runtime.event(user, record, "update", "said again", now, said_as=said))
-            transaction.log(
-                EventDraft(at=now, user=user, record=said, action="use", reason=f"{record.id} says the same")
-            )
+            transaction.log(runtime.event(user, record, "update", "said again", now, evidence={"by": said}))
+            draft = EventDraft(at=now, user=user, record=said, action="use", reason=f"{record.id} says the same")
+            transaction.log(replace(draft, detail={"evidence": {"by": record.id}}))
         return True
 
     def _close(self, transaction: RecordTransaction, user: str, decision: FactDecision, by: MemoryRecord) -> None:

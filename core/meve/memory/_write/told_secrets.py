@@ -106,7 +106,7 @@ _ADJECTIVE = re.compile(r"(?:ed|able|ible|ing|less|ful|ous|ive|ly)$")
 _CALL = re.compile(r"\w[\[(]")
 """An expression of a program."""
 _END = ".,;:!?)"
-_STRONG = re.compile(r"[a-z].*[A-Z\d]|\d|[^\w\s.!?-]|[a-z][-_][a-z]")
+_STRONG = re.compile(r"[a-z][^a-zA-Z\n]*+[A-Z]|\d|[^\w\s.!?-]|[a-z][-_][a-z]")
 
 
 def tells_secret(text: str) -> bool:
