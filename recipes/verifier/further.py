@@ -67,7 +67,7 @@ ROUNDS = {
         known={"hotpotqa": 2_500, "2wiki": 1_500, "2wiki_made": 1_000, "nq_open": 1_500},
     ),
     "contrasts": Sizes(
-        invented=330, spans=130, unanswerable=530, documentation=12_000, rest=2_000, pages=7_000, contrasts=36_000,
+        invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=6_000, contrasts=21_000,
         known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
 }  # fmt: skip
