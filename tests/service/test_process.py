@@ -36,7 +36,11 @@ def serving(*arguments, log, **environment):
     command = [sys.executable, "-c", "from meve.cli import main; main()", "kernel", "serve", *map(str, arguments)]
     with open(log, "a") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **environment}
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
         )
     try:
         line = process.stdout.readline()

@@ -43,9 +43,10 @@ def get_console(*, stderr: bool = False) -> Console:
 
 
 def write_output(text: str) -> None:
-    """Write a text on stdout unchanged; on a terminal, without control characters."""
+    """Write a text on stdout unchanged, at once; on a terminal, without control characters."""
     console = get_console()
     console.file.write(text.translate(UNPRINTABLE) if console.is_terminal else text)
+    console.file.flush()
 
 
 def write_json(data: object) -> None:

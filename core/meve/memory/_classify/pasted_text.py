@@ -28,7 +28,7 @@ _PASTED_LINE = re.compile(
     | File\ ".*",\ line\ \d+ | at\ [\w.$<>]+\( | Caused\ by:
     | (?:[\w.]*(?:Error|Exception|Warning)|error|fatal|panic)(?:\[\w+\])?:\s
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | \[?(?:DEBUG|INFO|WARN|WARNING|ERROR|FATAL|TRACE)\b
-    | </?\w+[^>]*>
+    | </?\w++[^>]*+>
     )""",
     re.VERBOSE,
 )
