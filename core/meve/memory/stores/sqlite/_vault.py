@@ -106,7 +106,7 @@ class Vault:
     def noted_names(self, owner: Owner, hashed: str | None = None) -> list[str]:
         """Return the ids that `note_name` kept of a user, except damaged ones; with the hash of one, only that."""
         rows = self.connection.execute(
-            "SELECT id, name FROM log_names WHERE user = ?1 AND (?2 IS NULL OR id = ?2)", (owner.no, hashed)
+            "SELECT id, name FROM log_names WHERE user = ? AND (? IS NULL OR id = ?)", (owner.no, hashed, hashed)
         ).fetchall()
         names = []
         for each, name in rows:
