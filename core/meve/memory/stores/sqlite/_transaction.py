@@ -37,6 +37,9 @@ _PUT = (
     f"ON CONFLICT (user, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ('changed', *COLUMNS))}"
 )
 
+MOST_READS = 20
+"""How often a reader begins anew because a writer was faster; what has no key after that is left out."""
+
 
 class SqliteSnapshot:
     """See `meve.memory.stores.protocol.Snapshot`.
@@ -144,9 +147,11 @@ class SqliteSnapshot:
         return self._vault.user_hash(user)
 
     def _again(self, read: Callable[[], _Read]) -> _Read:
-        """Read once more, in the newest state, if a key is gone: the record was erased or written anew meanwhile."""
+        """Read again, in the newest state, while a key is gone: the record was erased or written anew meanwhile."""
         result = read()
-        if self._vault.met_gone and self._is_renewable:
+        for _ in range(MOST_READS if self._is_renewable else 0):
+            if not self._vault.met_gone:
+                break
             self._connection.rollback()
             self._connection.execute("BEGIN")
             self._vault.forget()
