@@ -32,7 +32,7 @@ def read_export(path: Path, conversation: str | None = None) -> ExportedConversa
         conversation: id or title of the conversation, if the file has several.
 
     Raises:
-        ValidationError: a file that can't be read, or another format.
+        ValidationError: the file can't be read, or has another format.
         UnknownIdError: no conversation of that name, or several without a name given.
     """
     try:

@@ -1,4 +1,4 @@
-"""Who names whom in a conversation: evidence that a turn answers another one, where several people talk."""
+"""Find who names whom in a conversation, as evidence of which turn answers which."""
 
 import re
 from collections.abc import Sequence

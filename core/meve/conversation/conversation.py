@@ -141,7 +141,7 @@ class Conversation:
             options: see `ConversationOptions`.
 
         Raises:
-            ValidationError: a file that can't be read, or another format.
+            ValidationError: the file can't be read, or has another format.
             UnknownIdError: no conversation of that name, several without a name given, or a missing parent.
             DuplicateIdError: two turns with one id.
         """
