@@ -6,6 +6,7 @@ Source: MemoryArchitect, sections B to H; defaults without a value in the paper 
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -32,7 +33,8 @@ CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "messag
 
 _MAX_VALUES = 10_000
 """The most values of a YAML file."""
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_MICROS = {"w": 604_800_000_000, "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
+"""Microseconds by unit of a duration."""
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
 
 
@@ -51,7 +53,7 @@ def parse_duration(value: object) -> object:
     if not match:
         raise ValueError("must be a duration such as 90s, 30m, 24h, 7d or 2w")
     try:
-        return timedelta(**{_UNITS[match[2]]: float(match[1])})
+        return timedelta(microseconds=int(Decimal(match[1]) * _MICROS[match[2]]))
     except OverflowError:
         raise ValueError("must be at most 999,999,999 days: leave it out for no limit") from None
 
@@ -381,11 +383,9 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
 
 def _to_plain(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, timedelta):
-        seconds = value.total_seconds()
-        for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-            if seconds % size == 0:
-                return f"{seconds / size:g}{unit}"
-        return f"{seconds:g}s"
+        micros = value // timedelta(microseconds=1)
+        unit = next((unit for unit in "dhm" if micros % _MICROS[unit] == 0), "s")
+        return f"{Decimal(micros) / _MICROS[unit]:f}{unit}"
     if isinstance(value, dict):
         return {key: _to_plain(each) for key, each in value.items()}
     return [_to_plain(each) for each in value] if isinstance(value, list | tuple) else value
