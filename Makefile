@@ -4,6 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PYTHON312 ?= python3.12
 PYTHON313 ?= python3.13
+# of make soak: how many erasures, which ones, and from which part (of 2,500) on
+ERASURES ?= 50000
+SEED     ?= 0
+FROM     ?= 0
 PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
 
 # another PYTHON makes another environment
@@ -51,7 +55,8 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-soak: $(VENV)/.dev ## Kill writers of a memory a thousand times, fork it 200 times, and try random data (an hour)
+soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 200 times, try random data (some hours)
+	MEVE_ERASURES=$(ERASURES) MEVE_SEED=$(SEED) MEVE_FROM=$(FROM) $(BIN)/python -m pytest -v tests/memory/test_erasure_soak.py
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
 	MEVE_FORKS=200 $(BIN)/python -m pytest tests/memory/test_forks.py
 	MEVE_FUZZ=5000 $(BIN)/python -m pytest tests/fuzz

@@ -140,6 +140,11 @@ def read_on(memory):
         time.sleep(0.02)
 
 
+def answer(value):
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
 def main(file, dimension, is_locked, reads):
     clock = FakeClock(BEGIN)  # the file remembers the latest time
     memory = GovernedMemory.open(
@@ -149,10 +154,10 @@ def main(file, dimension, is_locked, reads):
     if int(reads):
         read_on(memory)
     worker = Worker(memory)
-    print("ready", flush=True)
+    answer("ready")
     for line in sys.stdin:
         name, n, user, options = json.loads(line)
-        print(json.dumps(getattr(worker, name)(n, user, **options)), flush=True)
+        answer(getattr(worker, name)(n, user, **options))
     memory.close()
 
 

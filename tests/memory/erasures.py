@@ -51,7 +51,7 @@ class Process:
     """The process that changes or reads the memory."""
 
     def __init__(self, file, dimension, is_locked, *, reads=False):
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115
         arguments = [str(file), str(dimension), str(int(is_locked)), str(int(reads))]
         self.child = subprocess.Popen(
             [sys.executable, "-m", "tests.memory.erasing_child", *arguments],
@@ -69,7 +69,7 @@ class Process:
         if not line:
             self.child.wait()
             raise AssertionError(f"the process ended:\n{self.complaints()}")
-        return None if line == "ready\n" else json.loads(line)
+        return json.loads(line)
 
     def complaints(self):
         self.errors.seek(0)
@@ -187,29 +187,28 @@ class Workload:
     def _erase(self):
         n = self.random.choice(sorted(self.entries))
         entry, chance = self.entries[n], self.random.random()
-        session = word(entry.words.get("session", 0))
-        if chance < 0.01:
-            self._do("expire", n, entry)
-        elif chance < 0.015:
-            self._do("forget_user", n, entry)
+        if chance < 0.015:
+            self._do("expire" if chance < 0.01 else "forget_user", n, entry)
         elif entry.kind == "shared":
             self._do("delete_shared", n, entry)
-        elif entry.kind == "item" and chance < 0.3:
-            self._change("put", n, entry, "value", size=0)
         elif entry.kind == "item":
-            self._do("drop" if chance < 0.6 else "drop_namespace", n, entry, name=word(entry.words["name"]))
-        elif entry.kind == "message" and chance < 0.6:
-            self._do("pop", n, entry, session=session)
-        elif entry.kind == "message" and chance < 0.8:
-            self._change("rewrite", n, entry, "said")
+            self._erase_item(n, entry, chance)
         elif chance < 0.2:
-            self._do("forget_session", n, entry, session=session)
-        elif chance < 0.5 and entry.kind != "message" and not entry.is_closed:
+            self._do("forget_session", n, entry, session=word(entry.words["session"]))
+        elif entry.kind == "message" and chance < 0.6:
+            self._change("rewrite", n, entry, "said")
+        elif entry.kind == "message":
+            self._do("pop", n, entry, session=word(entry.words["session"]))
+        elif chance < 0.5 and not entry.is_closed:
             self._change("update", n, entry, "text", "tag", "meta")
-        elif entry.kind != "message":
-            self._do("delete", n, entry, every=chance < 0.75)
         else:
-            self._do("pop", n, entry, session=session)
+            self._do("delete", n, entry, every=chance < 0.75)
+
+    def _erase_item(self, n, entry, chance):
+        if chance < 0.3:
+            self._change("put", n, entry, "value", size=0)
+        else:
+            self._do("drop" if chance < 0.6 else "drop_namespace", n, entry, name=word(entry.words["name"]))
 
     def _change(self, name, n, entry, part, /, *more, **options):
         """Give parts of a record new sentinels."""
@@ -297,15 +296,15 @@ class Copy:
             for table, (sealed_in, columns) in _PLACES.items():
                 user = "no" if table == "users" else "user"
                 names = ", ".join((user, sealed_in, *columns))
-                for owner, sealed, *names in connection.execute(f"SELECT {names} FROM {table}"):
-                    if sealed is None:
-                        continue
-                    place = "\0".join([table, owners[owner], *map(str, names)])
+                rows = connection.execute(f"SELECT {names} FROM {table} WHERE {sealed_in} IS NOT NULL")
+                for owner, sealed, *bound_to in rows:
+                    place = "\0".join([table, owners[owner], *map(str, bound_to)])
                     candidates = [slots.get(sealed[:8])] if marks else list(slots.values())
                     for slot in candidates:
                         text = None if slot is None else _unseal(slot, opened, sealed, place)
                         if text is not None:
-                            found[place] = sentinels_in(text), slot[8:]
+                            of_owner = found.get(f"users\0{owners[owner]}", (set(),))[0]  # the id of a fact has none
+                            found[place] = sentinels_in(text) or of_owner, slot[8:]
         return found
 
 
@@ -319,9 +318,5 @@ def _unseal(slot, opened, sealed, place):
 
 def readable_files(folder):
     """Return the files of a folder that hold a word, a name or a vector of a workload."""
-    return [
-        path.name
-        for path in folder.iterdir()
-        if path.is_file() and any(each in data for data in [path.read_bytes()] for each in MARKS)
-        or b"qzxom" in path.read_bytes().lower()
-    ]
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    return [name for name, data in contents.items() if b"qzxom" in data.lower() or any(each in data for each in MARKS)]

@@ -34,7 +34,6 @@ def test_what_is_erased_stands_in_no_file_and_opens_with_no_key(part, tmp_path):
                 checked += check_copy(copy, before, file.with_name("memory.db.keys"), work)
             work.check()
     assert checked > count / 4
-    print(f"part {part}: {work.erased} erasures, {work.killed} kills, {checked} sealed contents without a key")
 
 
 def check_copy(copy, before, keys, work):

@@ -243,7 +243,7 @@ def forget(
     if dry_run:
         write_json({"would_erase": report.erased, **kept})
     else:
-        write_json({"erased": report.erased, **kept, "scrubbed": report.scrubbed})
+        write_json({"erased": report.erased, **kept})
 
 
 def restore(

@@ -190,10 +190,6 @@ class DictMemoryStore:
             yield _DictTransaction(state)
             self._state = state
 
-    def scrub(self) -> bool:
-        """Do nothing: there is no file."""
-        return True
-
     def size(self) -> int:
         """Return 0: there is no file."""
         return 0

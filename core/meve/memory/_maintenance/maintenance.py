@@ -29,8 +29,6 @@ class Maintainer:
             plan = MaintenancePlan(self.runtime, user) if dry_run else self._maintain(user)
             report.include(plan.report)
             failed = failed or plan.failed
-        if not dry_run:
-            report = replace(report, scrubbed=self.runtime.store.scrub())
         if users is None:
             report = replace(report, damage=self.runtime.store.find_damage())
         if failed is not None:

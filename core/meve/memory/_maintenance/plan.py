@@ -48,8 +48,6 @@ class MaintenanceReport:
     """Records that were idle, of a low score, or beyond the cap."""
     left_closed: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Closed records that another one had replaced which was erased now. They stay closed; `restore` takes one back."""
-    scrubbed: bool = True
-    """Whether no file holds a byte of the erased records."""
     damage: list[str] = field(default_factory=list)
     """What is wrong with the pages of the file, if all users were maintained; empty for nothing."""
     unreadable: dict[UserId | None, list[str]] = field(default_factory=dict)

@@ -32,9 +32,6 @@ class ErasureReport:
     left_closed: tuple[str, ...] = ()
     """Ids of the closed records that the erased ones had replaced, in one or several steps. They stay closed:
     `restore` takes one back, and `delete` erases it."""
-    scrubbed: bool
-    """Whether no file holds a byte of the erased records. False while others are reading or the disk is full: each
-    later write, and `maintain`, tries again."""
     unreadable: tuple[str, ...] = ()
     """Damaged records that stay, since nobody can tell whether they are of the session; `forget_user` erases them."""
     found: bool = True
@@ -63,8 +60,7 @@ class RecordEraser:
             records = transaction.with_derived(user, [record_id], copies=True, superseded=every)
             if not records:
                 raise unknown(record_id)
-            report = self.erase(transaction, user, records, reason, now, dry_run=dry_run)
-        return report if dry_run else self.scrub(report)
+            return self.erase(transaction, user, records, reason, now, dry_run=dry_run)
 
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
@@ -92,7 +88,7 @@ class RecordEraser:
                 report = replace(report, found=False, other_user=other if is_known else None)
             if session is None and not dry_run:
                 transaction.forget_user(user)
-        return report if dry_run else replace(report, scrubbed=runtime.store.scrub())
+        return report
 
     def erase(
         self,
@@ -104,7 +100,7 @@ class RecordEraser:
         *,
         dry_run: bool = False,
     ) -> ErasureReport:
-        """Erase the records that aren't on hold; their bytes stay in the files until `scrub`."""
+        """Erase the records that aren't on hold."""
         erased: list[str] = []
         held: dict[str, str] = {}
         records = list(records)
@@ -119,7 +115,7 @@ class RecordEraser:
                 transaction.erase(user, record)
                 transaction.log(event)
         left = tuple(sorted(closed - {s.record.id for s in records}))
-        return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left, scrubbed=dry_run or not erased)
+        return ErasureReport(erased=tuple(sorted(erased)), held=held, left_closed=left)
 
     def _erase_unreadable(
         self,
@@ -139,10 +135,6 @@ class RecordEraser:
             transaction.log(self.runtime.plain_event(user, record_id, "delete", reason, now))
         held = {each.id: each.hold for each in unreadable if each.hold}
         return replace(report, erased=tuple(sorted([*report.erased, *gone])), held={**report.held, **held})
-
-    def scrub(self, report: ErasureReport) -> ErasureReport:
-        """Overwrite erased records in all files, if there are any."""
-        return replace(report, scrubbed=self.runtime.store.scrub()) if report.erased else report
 
 
 def check_not_held(record: MemoryRecord) -> None:

@@ -125,8 +125,6 @@ class RecordWriter(RecordEraser):
                 because = f"expires with {record_id}, which it is derived from"
                 by = {"evidence": {"by": record_id}}
                 transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"], **by))
-        if changes.keys() & {"text", "metadata", "tags"}:
-            runtime.store.scrub()  # the old values are still in the write-ahead log
         return updated
 
     def supersede(

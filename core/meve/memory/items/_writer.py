@@ -62,8 +62,6 @@ class ItemWriter:
                 elif before is not None:
                     transaction.erase(user, before.record)
                     transaction.log(self._event(user, before.record, "delete", reason, now))
-        if any(change.erased or change.overwritten for change in transaction.changes.values()):
-            runtime.store.scrub()  # the old values are still in the write-ahead log
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
@@ -89,7 +87,6 @@ class ItemWriter:
             items.sort(key=lambda stored: stored.record.id)
             live = {s.record.id for s in items if not s.record.expired(now)}
             report = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
-        report = report if dry_run else self.writer.scrub(report)
         return replace(report, erased=tuple(i for i in report.erased if i in live))
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:

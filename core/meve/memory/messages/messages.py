@@ -168,10 +168,9 @@ class Messages:
             everything = transaction.records(query)
             before = [stored for stored in everything if stored.record.archived is archived]
             stays = not replace_all and _begins_with(drafts, before)
-            report = self._erase(transaction, user, [] if stays else everything, reason)
+            self._erase(transaction, user, [] if stays else everything, reason)
             kept, new = (before, drafts[len(before) :]) if stays else ([], drafts)
             self._insert(transaction, user, new, reason)
-        self._writer.scrub(report)
         return [each.record.id for each in (*kept, *new)], [_message(stored) for stored in before]
 
     def page(
@@ -270,7 +269,7 @@ class Messages:
             report = change(transaction, user, popped, reason)
         if query.newest_first:
             popped.reverse()
-        return [_message(each) for each in popped], self._writer.scrub(report)
+        return [_message(each) for each in popped], report
 
     aadd, areplace, apop = as_async(add), as_async(replace), as_async(pop)
     apage, acount = as_async(page, is_read=True), as_async(count, is_read=True)
@@ -359,7 +358,7 @@ class Messages:
             record = replace(stored.record, archived=True, version=stored.record.version + 1)
             transaction.replace(user, replace(stored, record=record))
             self._log(transaction, user, record, "update", reason, changed=["archived"])
-        return ErasureReport(erased=(), held={}, scrubbed=True)
+        return ErasureReport(erased=(), held={})
 
     def _erase(
         self, transaction: RecordTransaction, user: str, messages: Sequence[StoredRecord], reason: str

@@ -256,7 +256,6 @@ class RecordStore:
         self.backend = backend
         self.chain = audit_chain or AuditChain()
         self.embedders = EmbedderClaims(backend)
-        self.scrub = backend.scrub
         self.close = backend.close
         self._listeners: list[Listener] = []
         self._clock: SteadyClock | None = None

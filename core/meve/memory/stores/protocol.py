@@ -207,10 +207,6 @@ class MemoryStore(Protocol):
         """
         ...
 
-    def scrub(self) -> bool:
-        """Overwrite removed data in all files. Return False if other readers or a full disk prevent it."""
-        ...
-
     def size(self) -> int:
         """Return the size of the store in bytes."""
         ...

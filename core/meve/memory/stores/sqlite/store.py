@@ -120,10 +120,6 @@ class SqliteStore:
                     f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
                 ) from cause
 
-    def scrub(self) -> bool:
-        """Do nothing: what was erased has no key any more."""
-        return True
-
     def find_damage(self) -> list[str]:
         """Return what SQLite's `quick_check` finds wrong in the pages; empty for nothing. Reads the whole file."""
         with self._connections.reading() as connection:
