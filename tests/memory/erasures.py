@@ -187,7 +187,7 @@ class Workload:
     def _erase(self):
         n = self.random.choice(sorted(self.entries))
         entry, chance = self.entries[n], self.random.random()
-        if chance < 0.015:
+        if chance < 0.015 and entry.user:
             self._do("expire" if chance < 0.01 else "forget_user", n, entry)
         elif entry.kind == "shared":
             self._do("delete_shared", n, entry)

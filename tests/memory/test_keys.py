@@ -19,6 +19,7 @@ from meve.conversation import Turn
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite._key_file import Slots
+from meve.memory.stores.sqlite._vault import Vault
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.memory.turns import add_turns
 from tests.memories import KEY, as_plain, open_memory
@@ -145,7 +146,7 @@ def test_copy_of_the_database_from_before_and_the_keys_from_after_hold_nothing(f
         work.erase()
     memory.close()
     shutil.copy(key_file(file), key_file(before))
-    with open_memory(before, clock=clock) as restored:
+    with open_memory(before, clock=clock, accept_older=True) as restored:
         shown = repr([restored.export(user_id=f"user{n}qzx") | {"audit": ()} for n in range(5)]).lower()
     assert {word for word in work.gone if word in shown} == set()
     still = {w for kind, _, words in work.live.values() for w in words if kind in ("fact", "item", "archived")}
@@ -225,6 +226,54 @@ def test_older_key_file_is_refused_and_nothing_is_removed(file, clock):
         assert memory.get("tea", user_id="alice").text == "I like coffee."
 
 
+def test_older_database_beside_the_newest_keys_is_refused_and_no_key_is_destroyed(file, clock, tmp_path):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("Zyxomma flies.", user_id="alice", id="s")
+    backup = copy_to(file, tmp_path / "backup")
+    with open_memory(file, clock=clock) as memory:
+        memory.delete("s", user_id="alice")
+        memory.add("I like tea.", user_id="alice", id="tea")
+    newest = copy_to(file, tmp_path / "newest")
+    shutil.copy(backup, file)
+    for _ in range(2):
+        with pytest.raises(KeyFileError, match=r"memory\.db is older than memory\.db\.keys.*accept_older=True"):
+            open_memory(file, clock=clock)
+    assert key_file(file).read_bytes() == key_file(newest).read_bytes()
+    shutil.copy(newest, file)
+    with open_memory(file, clock=clock) as memory:
+        assert [r.text for r in memory.list(user_id="alice")] == ["I like tea."]
+    shutil.copy(backup, file)
+    with open_memory(file, clock=clock, accept_older=True) as memory:
+        assert memory.list(user_id="alice") == []
+    shutil.copy(newest, file)  # what was added since the backup has no key any more
+    with open_memory(file, clock=clock, accept_older=True) as memory:
+        assert memory.list(user_id="alice") == []
+    open_memory(file, clock=clock).close()
+
+
+def test_failure_to_note_a_destruction_does_not_make_the_database_seem_older(file, clock, monkeypatch):
+    """Several erasures whose second transactions fail, and then a kill."""
+    with open_memory(file, clock=clock) as memory:
+        for n in range(4):
+            memory.add("Zyxomma flies.", user_id="alice", id=f"s{n}")
+        renew = Vault.renew_released
+
+        def renew_and_fail(self):
+            renew(self)
+            raise StorageError("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Vault, "renew_released", renew_and_fail)
+            for n in range(3):
+                with pytest.raises(StorageError, match="no space left"):
+                    memory.delete(f"s{n}", user_id="alice")
+    subprocess.run(
+        [sys.executable, "-c", KILLED.replace('"s"', '"s3"'), str(file), "after the keys", "delete"], check=False
+    )
+    with open_memory(file, clock=clock) as memory:
+        assert memory.list(user_id="alice") == []
+
+
 def test_keys_of_a_lost_memory_are_not_overwritten(file, clock):
     with open_memory(file, clock=clock) as memory:
         memory.add("I like tea.", user_id="alice", id="tea")
@@ -288,8 +337,8 @@ if where == "before the keys":
     _key_file.Slots.renew = die
 elif where == "after the keys":
     renew = _key_file.Slots.renew
-    def renew_and_die(self, slots):
-        renew(self, slots)
+    def renew_and_die(self, slots, changes):
+        renew(self, slots, changes)
         die()
     _key_file.Slots.renew = renew_and_die
 elif where == "before the commit":
@@ -319,7 +368,7 @@ def test_process_killed_between_row_and_key_leaves_nothing_in_between(file, cloc
         return
     assert texts == {"I like tea."} | ({"Another text."} if change == "update" else set())
     shutil.copy(key_file(file), key_file(before))
-    with open_memory(before, clock=clock) as restored:
+    with open_memory(before, clock=clock, accept_older=True) as restored:
         assert {r.text for r in restored.list(user_id="alice")} == {"I like tea."}
 
 
@@ -331,7 +380,7 @@ def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, 
         assert done.returncode == -signal.SIGKILL
         memory.add("I like tea.", user_id="alice", id="tea")
         shutil.copy(key_file(file), key_file(before))
-        with open_memory(before, clock=clock) as restored:
+        with open_memory(before, clock=clock, accept_older=True) as restored:
             assert restored.list(user_id="alice") == []
 
 
@@ -340,7 +389,7 @@ def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, m
         memory.add("Zyxomma flies.", user_id="alice", id="s")
         before = copy_to(file, tmp_path / "before")
 
-        def fail(self, slots):
+        def fail(self, slots, changes):
             raise KeyFileError("no space left")
 
         with monkeypatch.context() as patch:
@@ -350,7 +399,7 @@ def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, m
         assert memory.list(user_id="alice") == []
         memory.add("I like tea.", user_id="alice", id="tea")
         shutil.copy(key_file(file), key_file(before))
-        with open_memory(before, clock=clock) as restored:
+        with open_memory(before, clock=clock, accept_older=True) as restored:
             assert restored.list(user_id="alice") == []
 
 

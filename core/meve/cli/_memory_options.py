@@ -28,6 +28,9 @@ MasterKey = Annotated[
     Path | None,
     typer.Option(envvar="MEVE_MASTER_KEY", help="The key that locks the file of the memory's keys.", metavar="FILE"),
 ]
+AcceptOlder = Annotated[
+    bool, typer.Option("--accept-older", help="Open a database that is older than its keys, and destroy newer keys.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
@@ -38,12 +41,13 @@ SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
 
-_master_key: ContextVar[Path | None] = ContextVar("master_key", default=None)
+_opening: ContextVar[tuple[Path | None, bool]] = ContextVar("opening", default=(None, False))
+"""The file with the master key, and whether to accept an older database."""
 
 
-def keep_master_key(master_key: MasterKey = None) -> None:
+def keep_opening(master_key: MasterKey = None, accept_older: AcceptOlder = False) -> None:
     """Read and change a governed memory. One file holds the memories of all users and the audit log."""
-    _master_key.set(master_key)
+    _opening.set((master_key, accept_older))
 
 
 @contextmanager
@@ -61,9 +65,10 @@ def open_memory(
     except OSError as cause:
         raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
     loaded = None if policy is None else Policy.from_yaml(policy)
+    master_key, accept_older = _opening.get()
     with GovernedMemory.open(
         file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
-        reembed=embedder is not None, master_key=_master_key.get(),
+        reembed=embedder is not None, master_key=master_key, accept_older=accept_older,
     ) as governed_memory:  # fmt: skip
         yield governed_memory
 

@@ -22,7 +22,7 @@ from meve.cli._memory_options import (
     User,
     Yes,
     explain_unknown_id,
-    keep_master_key,
+    keep_opening,
     open_memory,
     parse_span,
     parse_user,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 memory_app = typer.Typer(
     name="memory",
-    callback=keep_master_key,
+    callback=keep_opening,
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -86,6 +86,7 @@ class GovernedMemory(Operations):
         *,
         store: MemoryStore | None = None,
         master_key: MasterKey | None = None,
+        accept_older: bool = False,
         **options: Unpack[MemoryOptions],
     ) -> Self:
         """Open the memory in a file, or in a store of your own.
@@ -96,18 +97,23 @@ class GovernedMemory(Operations):
             store: a back end to use instead of a file; the memory closes it.
             master_key: locks the key file beside `file`, from then on: 16 bytes or more, the `Path` of a file that
                 holds them, or a function that returns them. Each opening needs it then.
+            accept_older: open a database that is older than its keys, such as a restored backup. Records that were
+                erased since are removed, and the keys of those that were added since are destroyed.
             options: see `MemoryOptions`.
 
         Raises:
             ConfigurationError: not exactly one of `file` and `store`, an invalid component, or another embedder than
                 the memory was made with.
             StorageError: the file can't be opened, is damaged, or of a newer version.
-            KeyFileError: the key file is missing, belongs to another memory, or is locked with another master key.
+            KeyFileError: the key file is missing, belongs to another memory, is locked with another master key, or is
+                older or newer than the database.
             AuditError: another key signs the audit log.
         """
         if (file is None) == (store is None):
             raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
-        backend = SqliteStore.open(file, master_key=master_key) if store is None and file is not None else store
+        backend = store
+        if file is not None:
+            backend = SqliteStore.open(file, master_key=master_key, accept_older=accept_older)
         if backend is None or not hasattr(backend, "writing"):
             raise ConfigurationError(
                 f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; pass a path as file"

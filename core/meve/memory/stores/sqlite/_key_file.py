@@ -30,7 +30,7 @@ _PLACES = (0, 512)
 """Where the header stands: in one of two places, so that a new one is complete before the former is overwritten."""
 _CHECKSUM = 16
 _CHANGES, _IN_USE = 1024, 1032
-"""Where the number of changes of slots stands, and whether a database uses the file."""
+"""Where the number of times that keys were destroyed stands, and whether a database uses the file."""
 _FIRST, _SLOT, _MARK = 4096, 32, 8
 _CHUNK = 512
 """The number of slots that the file grows by."""
@@ -213,7 +213,7 @@ class Slots:
             self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
 
     def changes(self) -> int:
-        """Return how often slots were changed."""
+        """Return how often keys were destroyed."""
         return int.from_bytes(_read(self._opened(), _CHANGES, 8), "little")
 
     def count(self) -> int:
@@ -225,11 +225,20 @@ class Slots:
         have = self.count()
         if count > have:
             more = -(-(count - have) // _CHUNK) * _CHUNK
-            self._change({have: os.urandom(_SLOT * more)})
+            self._write({have: os.urandom(_SLOT * more)})
 
-    def renew(self, slots: Iterable[int]) -> None:
-        """Overwrite slots with new secrets, and wait until they are on the disk."""
-        self._change({slot: os.urandom(_SLOT) for slot in slots})
+    def fill(self, slot: int) -> None:
+        """Write a secret to a slot that has none."""
+        self._write({slot: os.urandom(_SLOT)})
+
+    def renew(self, slots: Iterable[int], changes: int) -> None:
+        """Overwrite slots with new secrets, and wait until they are on the disk.
+
+        Args:
+            slots: their numbers.
+            changes: what `changes` returns from then on.
+        """
+        self._write({slot: os.urandom(_SLOT) for slot in slots}, changes)
 
     def is_filled(self, slot: int) -> bool:
         """Return whether a slot holds a secret; a power cut may have left zeros."""
@@ -245,13 +254,13 @@ class Slots:
         at = _FIRST + _SLOT * slot
         return self._whole[at : at + _SLOT] or _read(self._opened(), at, _SLOT)
 
-    def _change(self, secrets: dict[int, bytes]) -> None:
+    def _write(self, secrets: dict[int, bytes], changes: int | None = None) -> None:
         self.close()
         with _mapped(self._path), FileIO(self._path, "r+b") as file:
             for slot, data in secrets.items():
                 _write(file, _FIRST + _SLOT * slot, data)
-            changes = int.from_bytes(_read(file, _CHANGES, 8), "little") + 1
-            _write(file, _CHANGES, changes.to_bytes(8, "little"))
+            if changes is not None:
+                _write(file, _CHANGES, changes.to_bytes(8, "little"))
             os.fsync(file.fileno())
 
     def _opened(self) -> FileIO:

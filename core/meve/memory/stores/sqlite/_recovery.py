@@ -6,40 +6,49 @@ from collections.abc import Iterable
 
 from meve.errors import KeyFileError
 from meve.memory.stores.sqlite._connections import Connections
-from meve.memory.stores.sqlite._key_file import KeyFile, Slots
-from meve.memory.stores.sqlite._vault import KEY_CHANGES, SLOTS, Vault, read_setting
+from meve.memory.stores.sqlite._key_file import KeyFile
+from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_setting
 
 _LOGGER = logging.getLogger("meve")
 
 
-def recover(connections: Connections, keys: KeyFile) -> bool:
-    """Remove what has no key, and release the keys of what isn't stored. Return whether keys are to be renewed.
+def recover(connections: Connections, keys: KeyFile, *, accept_older: bool = False) -> bool:
+    """Check that a database and its key file are of one time. Return whether keys are to be destroyed.
 
-    Both happen only if the two files disagree: a process was stopped between them, or one of them is a copy from
-    another time.
+    Args:
+        connections: to the database.
+        keys: the key file.
+        accept_older: take an older copy of the database: remove what has no key, and release the keys of what isn't
+            stored.
 
     Raises:
-        KeyFileError: the key file is older than the database.
+        KeyFileError: one of the two is older than the other.
     """
     with connections.reading() as connection, keys.slots() as slots:
-        if _agrees(connection, slots, keys):
-            return _has_released(connection)
+        vault = Vault(connection, slots, keys.user_hash)
+        if _agrees(vault, keys):
+            return vault.has_released()
+    if not accept_older:
+        raise KeyFileError(
+            f"{connections.file} is older than {keys.path.name}: it is a copy from before an erasure. Restore the newest "
+            "copy of the database. To go on with this one, open it with accept_older=True (meve memory --accept-older), "
+            "which destroys the keys of what was added since"
+        )
     with connections.writing() as connection, keys.slots() as slots:
-        if not _agrees(connection, slots, keys):
-            _reconcile(Vault(connection, slots, keys.user_hash))
-        return _has_released(connection)
+        vault = Vault(connection, slots, keys.user_hash)
+        if not _agrees(vault, keys):
+            _reconcile(vault)
+        return vault.has_released()
 
 
-def _agrees(connection: sqlite3.Connection, slots: Slots, keys: KeyFile) -> bool:
-    known, given = (int(read_setting(connection, name) or 0) for name in (KEY_CHANGES, SLOTS))
-    changes = slots.changes()
-    if known > changes or given > slots.count():
+def _agrees(vault: Vault, keys: KeyFile) -> bool:
+    """Return whether the files agree; if not, the database is older. Raise KeyFileError if the key file is."""
+    intended, seen, given = (int(read_setting(vault.connection, name) or 0) for name in (KEY_CHANGES, KEYS_SEEN, SLOTS))
+    changes = vault.slots.changes()
+    is_between = changes == seen and vault.has_released()  # a process was stopped before it destroyed them
+    if (changes < intended and not is_between) or given > vault.slots.count():
         raise KeyFileError(f"{keys.path} is older than the memory, and lacks keys of it: restore the newest copy of it")
-    return known == changes
-
-
-def _has_released(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM free_slots WHERE NOT renewed LIMIT 1").fetchone() is not None
+    return changes <= intended
 
 
 def _reconcile(vault: Vault) -> None:
@@ -63,7 +72,7 @@ def _reconcile(vault: Vault) -> None:
     given = int(read_setting(connection, SLOTS) or 0)
     connection.execute("DELETE FROM free_slots")
     vault.release(sorted(set(range(given)) - used))
-    vault.note_changes()
+    vault.note_released()
     if gone:
         _LOGGER.warning("%d records whose keys had been destroyed were removed from the memory", gone)
 

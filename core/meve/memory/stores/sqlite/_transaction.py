@@ -232,17 +232,18 @@ class SqliteTransaction(SqliteSnapshot):
     def put_setting(self, name: str, value: str) -> None:
         put_setting(self._connection, name, value)
 
-    def finish(self) -> None:
-        """Write the users' versions, and release the keys of forgotten users of whom nothing is stored."""
+    def finish(self) -> bool:
+        """Write the users' versions, and release the keys of forgotten users of whom nothing is stored.
+
+        Returns:
+            Whether keys are to be destroyed after the commit.
+        """
         for owner, version in self._versions.values():
             self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, owner.no))
             self._trim_removed_rows(owner.no)
         for user in self._forgotten:
             self._vault.forget_owner(user)
-
-    def has_released(self) -> bool:
-        """Return whether keys are to be destroyed after the commit, also those that another process left."""
-        return self._connection.execute("SELECT 1 FROM free_slots WHERE NOT renewed LIMIT 1").fetchone() is not None
+        return self._vault.note_released()
 
     def _slot_for(self, owner: Owner, values: Sequence[Any]) -> int:
         """Return the slot of a record: that of the record with its id, or a new one if the content is another."""

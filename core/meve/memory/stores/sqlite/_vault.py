@@ -10,8 +10,9 @@ from meve.memory.stores.sqlite._key_file import DataKey, KeyIsGone, Slots
 
 DAMAGED = "damaged:"
 """The beginning of the id that stands for that of a record that can't be unsealed; the hash of its id follows."""
-KEY_CHANGES, SLOTS = "key_changes", "slots"
-"""The settings that hold how often the slots of the key file were changed, and how many were given away."""
+KEY_CHANGES, KEYS_SEEN, SLOTS = "key_changes", "keys_seen", "slots"
+"""The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
+were released, and how many slots were given away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,30 +125,39 @@ class Vault:
             slot = int(read_setting(self.connection, SLOTS) or 0)
             if slot >= self.slots.count():
                 self.slots.make(slot + 1)
-                self.note_changes()
             put_setting(self.connection, SLOTS, slot + 1)
         if not self.slots.is_filled(slot):
-            self.slots.renew([slot])
-            self.note_changes()
+            self.slots.fill(slot)
         return slot
 
     def release(self, slots: Iterable[int]) -> None:
-        """Let slots be renewed once the transaction is committed."""
+        """Let slots be renewed once the transaction is committed; call `note_released` before."""
         rows = [(slot,) for slot in slots]
         self.connection.executemany("INSERT OR REPLACE INTO free_slots VALUES (?, 0)", rows)
 
-    def renew_released(self) -> bool:
-        """Destroy the keys that were released. Return whether there were any."""
+    def renew_released(self) -> None:
+        """Destroy the keys that were released."""
         released = [slot for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE NOT renewed")]
         if released:
-            self.slots.renew(released)
+            self.slots.renew(released, int(read_setting(self.connection, KEY_CHANGES) or 0))
             self.connection.execute("UPDATE free_slots SET renewed = 1 WHERE NOT renewed")
-            self.note_changes()
-        return bool(released)
 
-    def note_changes(self) -> None:
-        """Store how often the slots were changed."""
-        put_setting(self.connection, KEY_CHANGES, self.slots.changes())
+    def has_released(self) -> bool:
+        """Return whether keys are to be destroyed, also those that another process left."""
+        return self.connection.execute("SELECT 1 FROM free_slots WHERE NOT renewed LIMIT 1").fetchone() is not None
+
+    def note_released(self) -> bool:
+        """Store that keys are going to be destroyed. Return whether there are any.
+
+        From then on the key file must agree with the state before or after it: so an older copy of either file is
+        told from one between whose erasure and destruction a process was stopped.
+        """
+        if not self.has_released():
+            return False
+        seen = self.slots.changes()
+        put_setting(self.connection, KEYS_SEEN, seen)
+        put_setting(self.connection, KEY_CHANGES, max(seen, int(read_setting(self.connection, KEY_CHANGES) or 0)) + 1)
+        return True
 
     def forget(self) -> None:
         """Forget what was read, because the connection sees another state now."""

@@ -31,17 +31,20 @@ class SqliteStore:
         self._connections, self._keys = connections, keys
 
     @classmethod
-    def open(cls, file: str | Path, *, master_key: MasterKey | None = None) -> Self:
+    def open(cls, file: str | Path, *, master_key: MasterKey | None = None, accept_older: bool = False) -> Self:
         """Open the store in a file, or create it; its folder must exist.
 
         Args:
             file: the database; the keys of its records are in a file beside it, whose name ends with `.keys`.
             master_key: locks the key file, from then on.
+            accept_older: open a database that is older than its keys: records whose keys were destroyed since are
+                removed, and keys of records that it lacks are destroyed.
 
         Raises:
             ConfigurationError: the master key is no key, or too short.
             StorageError: the file can't be opened, is damaged, or of a newer version.
-            KeyFileError: the key file is missing, belongs to another memory, or is locked with another master key.
+            KeyFileError: the key file is missing, belongs to another memory, is locked with another master key, or is
+                older or newer than the database.
         """
         check_master_key(master_key)
         path = Path(file)
@@ -69,7 +72,7 @@ class SqliteStore:
             raise StoreCorruptError(f"{path} is damaged: restore it from a copy") from cause
         store = cls(connections, keys)
         try:
-            if recover(connections, keys):
+            if recover(connections, keys, accept_older=accept_older):
                 store._renew_released()
         except BaseException:
             store.close()
@@ -98,8 +101,7 @@ class SqliteStore:
         with self._connections.writing(durable=durable) as connection, self._keys.slots() as slots:
             transaction = SqliteTransaction(Vault(connection, slots, self._keys.user_hash))
             yield transaction
-            transaction.finish()
-            has_released = transaction.has_released()
+            has_released = transaction.finish()
         if has_released:
             self._renew_released()
 
@@ -144,7 +146,6 @@ def _seal(connection: sqlite3.Connection, *, key_path: Path, master_key: MasterK
     with keys.slots() as slots:
         vault = Vault(connection, slots, keys.user_hash)
         seal_plain_rows(vault)
-        vault.note_changes()
 
 
 def _open_keys(connection: sqlite3.Connection, key_path: Path, master_key: MasterKey | None) -> KeyFile:
