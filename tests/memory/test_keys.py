@@ -22,7 +22,7 @@ from meve.memory.stores.sqlite._key_file import Slots
 from meve.memory.stores.sqlite._vault import Vault
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.memory.turns import add_turns
-from tests.memories import KEY, as_plain, open_memory
+from tests.memories import KEY, as_plain, open_memory, run_sql
 
 MASTER = b"a master key, long enough for it"
 
@@ -519,6 +519,40 @@ def test_readers_see_each_record_while_it_is_written_anew(file, clock):
         stop.set()
         thread.join()
         assert missing == []
+
+
+def test_reader_finds_a_record_that_is_written_anew_whenever_it_looks(file, clock, monkeypatch):
+    with open_memory(file, clock=clock) as memory, open_memory(file, clock=clock) as reader:
+        memory.add("version 0", user_id="alice", id="s")
+        writers = []
+        expect = Slots.expect
+
+        def write_before_the_keys_are_read(slots, *count):
+            if threading.current_thread() is threading.main_thread() and len(writers) < 40:
+                text = f"version {len(writers) + 1}"
+                writers.append(
+                    threading.Thread(target=memory.update, args=["s"], kwargs=dict(user_id="alice", text=text))
+                )
+                writers[-1].start()
+                writers[-1].join(0.5)
+            expect(slots, *count)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Slots, "expect", write_before_the_keys_are_read)
+            assert [r.id for r in reader.list(user_id="alice")] == ["s"]
+        for writer in writers:
+            writer.join()
+
+
+def test_record_without_a_key_is_left_out_and_stops_no_writer(file, clock):
+    with open_memory(file, clock=clock) as memory:
+        for name in ("s", "tea"):
+            memory.add(f"I like {name}.", user_id="alice", id=name)
+        run_sql(file, "UPDATE memories SET sealed = zeroblob(200) WHERE id = {alice/s}")
+        assert [r.id for r in memory.list(user_id="alice")] == ["tea"]
+        assert [e.record_id for e in memory.audit.events(user_id="alice")] == ["s", "tea"]
+        memory.update("tea", user_id="alice", text="I like coffee.")
+        assert [r.text for r in memory.list(user_id="alice")] == ["I like coffee."]
 
 
 def test_plain_file_is_sealed_when_it_is_opened(file, clock, monkeypatch):

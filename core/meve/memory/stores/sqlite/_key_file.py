@@ -31,7 +31,9 @@ _PLACES = (0, 512)
 _CHECKSUM = 16
 _CHANGES, _IN_USE = 1024, 1032
 """Where the number of times that keys were destroyed stands, and whether a database uses the file."""
-_FIRST, _SLOT, _MARK = 4096, 32, 8
+_FIRST, _SLOT = 4096, 32
+MARK = 8
+"""The length of the mark at the beginning of a slot, and of what is sealed with its key."""
 _CHUNK = 512
 """The number of slots that the file grows by."""
 _BULK = 64
@@ -54,7 +56,7 @@ class DataKey:
     __slots__ = ("_mark", "_root", "_secret")
 
     def __init__(self, slot: bytes, root: bytes) -> None:
-        self._mark, self._secret, self._root = slot[:_MARK], slot[_MARK:], root
+        self._mark, self._secret, self._root = slot[:MARK], slot[MARK:], root
 
     def seal(self, content: bytes, place: str) -> bytes:
         """Encrypt content that stands in this place; it can be unsealed there only."""
@@ -68,10 +70,10 @@ class DataKey:
             KeyIsGone: another secret stands in the slot now.
             ValueError: it was changed, or stood in another place.
         """
-        if sealed[:_MARK] != self._mark:
+        if sealed[:MARK] != self._mark:
             raise KeyIsGone
         try:
-            return self._cipher().decrypt(sealed[_MARK : _MARK + _NONCE], sealed[_MARK + _NONCE :], place.encode())
+            return self._cipher().decrypt(sealed[MARK : MARK + _NONCE], sealed[MARK + _NONCE :], place.encode())
         except InvalidTag:
             raise ValueError("it was changed, or stood elsewhere") from None
 
@@ -205,7 +207,7 @@ class Slots:
 
     def fits(self, slot: int, sealed: bytes) -> bool:
         """Return whether the key of something sealed still exists."""
-        return self._bytes(slot)[:_MARK] == sealed[:_MARK]
+        return self._bytes(slot)[:MARK] == sealed[:MARK]
 
     def expect(self, count: int = _BULK) -> None:
         """Read the whole file at once if so many keys will be needed."""

@@ -9,7 +9,7 @@ from typing import Any
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
-from meve.memory.stores.sqlite._key_file import KeyIsGone
+from meve.memory.stores.sqlite._key_file import MARK, KeyIsGone
 from meve.memory.stores.sqlite._rows import (
     COLUMNS,
     FIELD_COLUMNS,
@@ -187,7 +187,7 @@ def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_ses
                 raise KeyIsGone
             values: Sequence[Any] = unseal_row(owner, vault.slots.key(slot), columns)
         except KeyIsGone:
-            vault.met_gone = True
+            vault.gone.add(columns[0][:MARK])
             continue
         except (ValueError, TypeError, KeyError, RecursionError):
             if not skips_damaged or owner is None:
@@ -210,7 +210,7 @@ def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> I
                 raise KeyIsGone
             values: Sequence[Any] = unpack(vault.slots.key(slot).unseal(body, owner.place("archive", *names)))
         except KeyIsGone:
-            vault.met_gone = True
+            vault.gone.add(body[:MARK])
             continue
         except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
             if not skips_damaged or owner is None or _needs_body(query):

@@ -30,9 +30,9 @@ def recover(connections: Connections, keys: KeyFile, *, accept_older: bool = Fal
             return vault.has_released()
     if not accept_older:
         raise KeyFileError(
-            f"{connections.file} is older than {keys.path.name}: it is a copy from before an erasure. Restore the newest "
-            "copy of the database. To go on with this one, open it with accept_older=True (meve memory --accept-older), "
-            "which destroys the keys of what was added since"
+            f"{connections.file} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
+            "newest copy of the database. To go on with this one, open it with accept_older=True (meve memory "
+            "--accept-older), which destroys the keys of what was added since"
         )
     with connections.writing() as connection, keys.slots() as slots:
         vault = Vault(connection, slots, keys.user_hash)

@@ -37,8 +37,8 @@ _PUT = (
     f"ON CONFLICT (user, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ('changed', *COLUMNS))}"
 )
 
-MOST_READS = 20
-"""How often a reader begins anew because a writer was faster; what has no key after that is left out."""
+FREE_READS = 3
+"""How often a reader begins anew because a writer was faster, before it makes writers wait."""
 
 
 class SqliteSnapshot:
@@ -53,6 +53,8 @@ class SqliteSnapshot:
 
     def __init__(self, vault: Vault) -> None:
         self._lent = vault
+        self._gone: set[bytes] = set()
+        """Marks of keys that are gone although what they seal is stored, as in a file that was changed by hand."""
         self._process = os.getpid()
 
     @property
@@ -147,16 +149,26 @@ class SqliteSnapshot:
         return self._vault.user_hash(user)
 
     def _again(self, read: Callable[[], _Read]) -> _Read:
-        """Read again, in the newest state, while a key is gone: the record was erased or written anew meanwhile."""
-        result = read()
-        for _ in range(MOST_READS if self._is_renewable else 0):
-            if not self._vault.met_gone:
-                break
-            self._connection.rollback()
-            self._connection.execute("BEGIN")
-            self._vault.forget()
+        """Read again, in the newest state, while a key is gone: the record was erased or written anew meanwhile.
+
+        A key is destroyed after what it seals is removed. So if a later state still holds it, it never comes back.
+        """
+        result, tries = read(), 0
+        while self._is_renewable and not self._vault.gone <= self._gone:
+            tries += 1
+            self._gone |= self._vault.gone
+            is_last = tries > FREE_READS
+            self._renew("BEGIN IMMEDIATE" if is_last else "BEGIN")
             result = read()
+            if is_last:
+                self._gone |= self._vault.gone
+                self._renew("BEGIN")  # let others write again
         return result
+
+    def _renew(self, begin: str) -> None:
+        self._connection.rollback()
+        self._connection.execute(begin)
+        self._vault.forget()
 
 
 class SqliteTransaction(SqliteSnapshot):

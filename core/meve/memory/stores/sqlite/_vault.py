@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from meve.errors import StoreCorruptError
-from meve.memory.stores.sqlite._key_file import DataKey, KeyIsGone, Slots
+from meve.memory.stores.sqlite._key_file import MARK, DataKey, KeyIsGone, Slots
 
 DAMAGED = "damaged:"
 """The beginning of the id that stands for that of a record that can't be unsealed; the hash of its id follows."""
@@ -53,8 +53,8 @@ class Vault:
     def __init__(self, connection: sqlite3.Connection, slots: Slots, user_hash: Callable[[str], str]) -> None:
         self.connection, self.slots, self.user_hash = connection, slots, user_hash
         self._owners: dict[int, Owner | None] = {}
-        self.met_gone = False
-        """Whether a key was missing since `forget`."""
+        self.gone: set[bytes] = set()
+        """The marks of the keys that were missing since `forget`."""
 
     def owner(self, user: str) -> Owner | None:
         """Return a user by key; None for one who has no key."""
@@ -163,7 +163,7 @@ class Vault:
         """Forget what was read, because the connection sees another state now."""
         self._owners.clear()
         self.slots.close()
-        self.met_gone = False
+        self.gone.clear()
 
     def _owner(self, no: int, hashed: str, slot: int | None, name: bytes | None) -> Owner | None:
         if slot is None or name is None:
@@ -172,7 +172,7 @@ class Vault:
             key = self.slots.key(slot)
             user = key.unseal(name, "\0".join(["users", hashed])).decode()
         except KeyIsGone:
-            self.met_gone = True
+            self.gone.add(name[:MARK])
             return None
         except ValueError as cause:
             raise StoreCorruptError(f"the name of a user is damaged ({cause}): restore the file from a copy") from cause
