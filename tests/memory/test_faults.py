@@ -17,7 +17,7 @@ from meve.memory import GovernedMemory
 from meve.memory.records import SHARED
 from meve.memory.stores.sqlite._rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
-from meve.testing.memory_store_contract import stored
+from meve.testing._memory_records import stored
 from tests.memories import KEY, archive, as_version_3, open_memory, run_sql
 
 KILLS = int(os.environ.get("MEVE_KILLS", "50"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from meve.memory._runtime import MemoryRuntime
     from meve.memory.records import MemoryRecord, StoredRecord
     from meve.memory.stores._reading import UnreadableRecord
-    from meve.memory.stores._record_store import RecordTransaction
+    from meve.memory.stores._record_transaction import RecordTransaction
 
 
 def has_passed(expires_at: datetime | None, now: datetime) -> bool:

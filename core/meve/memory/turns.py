@@ -26,7 +26,7 @@ from meve.memory._write.fact_writer import RefusedError, check_class, check_deci
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_scopes, check_text, user_key
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 
 logger = logging.getLogger("meve")
 _SPEAKERS = ("user", "assistant")

@@ -17,7 +17,7 @@ from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_standing, limit_expiry
 from meve.memory._write.secrets import all_text
 from meve.memory.records import MemoryRecord, StoredRecord, check_choice, user_key
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
 
 _BATCH = 256

@@ -23,7 +23,7 @@ from meve.memory._recall.scoring import decay_reflection
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, is_part, user_of, validity
 from meve.memory.stores._reading import UnreadableRecord
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""

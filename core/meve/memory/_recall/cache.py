@@ -7,7 +7,7 @@ from cachetools import LRUCache
 from meve._fork_safety import ForkSafeLock
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory.records import SHARED
-from meve.memory.stores._record_store import UserChange
+from meve.memory.stores._record_transaction import UserChange
 
 if TYPE_CHECKING:
     from meve.memory._feedback.reflector import Reflector

@@ -18,7 +18,7 @@ from meve.memory.records import (
 )
 from meve.memory.stores._closed_records import find_replaced
 from meve.memory.stores._reading import UnreadableRecord
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from meve.memory._write.relative_days import resolve_days
 from meve.memory._write.writer import RecordWriter
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import SCOPES, MemoryRecord, UserId, user_key, validity
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
 
 NEAR = 8

@@ -7,7 +7,7 @@ from datetime import datetime
 from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._contradiction.claims import have_equal_words, parse_claim
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_part
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 
 SESSIONS = "sessions"
 """The metadata key under which a summary lists the sessions of its origins."""

@@ -27,7 +27,7 @@ from meve.memory.records import (
     check_text,
 )
 from meve.memory.stores._closed_records import reopen
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
     "item": frozenset({"text", "metadata"}),

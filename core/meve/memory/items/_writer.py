@@ -25,7 +25,7 @@ from meve.memory.items.item import (
 )
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, user_key
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
 ItemChange: TypeAlias = tuple[UserId, Put | Drop]

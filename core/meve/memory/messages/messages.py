@@ -31,7 +31,7 @@ from meve.memory.records import (
     check_text,
     user_key,
 )
-from meve.memory.stores._record_store import RecordTransaction
+from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 
 _MAX_COUNT = 2**31

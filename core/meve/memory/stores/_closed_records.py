@@ -8,7 +8,7 @@ from meve.memory._audit.chain import Action, EventDraft
 from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
 
 if TYPE_CHECKING:
-    from meve.memory.stores._record_store import RecordTransaction
+    from meve.memory.stores._record_transaction import RecordTransaction
 
 _REPLACING = ("fact", "summary")
 """The kinds of records that replace others."""
