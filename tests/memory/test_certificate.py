@@ -2,6 +2,8 @@
 
 import json
 import re
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 
@@ -40,7 +42,7 @@ def memory(request, file, clock):
         yield opened
 
 
-def test_certificate_names_ids_kinds_times_and_positions_but_no_text(memory, clock):
+def test_certificate_names_ids_kinds_and_times_but_no_text(memory, clock):
     certificate = memory.audit.certificate(user_id="alice")
     item = certificate.entries[2].record_id
     assert item == '[["prefs"],"theme"]' or re.fullmatch("r:[0-9a-f]{32}", item)  # in a file, its key is gone
@@ -51,12 +53,9 @@ def test_certificate_names_ids_kinds_times_and_positions_but_no_text(memory, clo
         ("m1", "message", "delete"),
     ]
     assert certificate.counts == {"fact": 2, "item": 1, "message": 1}
-    events = {e.seq: e for e in memory.audit.events(user_id="alice")}
-    assert all(
-        (events[e.position].record_id, events[e.position].at) == (e.record_id, e.at) for e in certificate.entries
-    )
+    deleted = memory.audit.events(user_id="alice", action=["expire", "delete"])
+    assert [(e.record_id, e.at) for e in certificate.entries] == [(e.record_id, e.at) for e in deleted]
     assert (certificate.user_id, certificate.issued_at) == ("alice", clock.now())
-    assert certificate.head == memory.audit.head()
     assert "4711" not in json.dumps(certificate.to_dict())
 
 
@@ -87,14 +86,17 @@ def test_record_ids_and_times_narrow_a_certificate(memory, clock):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda c: replace(c, user_id="bob"), "isn't this erasure of"),
-        (lambda c: replace(c, entries=(replace(c.entries[0], record_id="home"),)), "isn't this erasure of 'home'"),
-        (lambda c: replace(c, entries=(replace(c.entries[0], position=1),)), "entry 1 of the log isn't"),
-        (lambda c: replace(c, entries=(replace(c.entries[0], kind="item"),)), "isn't this erasure of"),
+        (lambda c: replace(c, user_id="bob"), "doesn't hold this erasure of"),
+        (
+            lambda c: replace(c, entries=(replace(c.entries[0], record_id="home"),)),
+            "doesn't hold this erasure of 'home'",
+        ),
+        (lambda c: replace(c, entries=(replace(c.entries[0], place="0" * 32),)), "doesn't hold this erasure of 'soon'"),
+        (lambda c: replace(c, entries=(replace(c.entries[0], kind="item"),)), "doesn't hold this erasure of"),
         (lambda c: replace(c, entries=c.entries[:1]), "the signature isn't that of this certificate and this key"),
         (lambda c: replace(c, signature=""), "the signature isn't that of this certificate and this key"),
-        (lambda c: replace(c, head=replace(c.head, digest="00")), "differs from the head that was kept"),
-        (lambda c: replace(c, head=replace(c.head, seq=999)), "fewer than the head that was kept covers"),
+        (lambda c: replace(c, head=c.entries[0].place), "doesn't hold this erasure of 'pin'"),
+        (lambda c: replace(c, head="0" * 32), "lacks the entry that was its newest"),
     ],
 )
 def test_changed_certificate_fails_with_the_reason(memory, change, problem):
@@ -182,3 +184,35 @@ def test_check_fails_once_an_erased_record_was_put_back(file, clock, audit_key, 
         result = memory.audit.check_certificate(certificates[0])
         assert not result.ok
         assert f"record {new_id!r} is stored" in result.problems[0]
+
+
+def test_certificate_says_nothing_of_other_users_nor_how_many_entries_there_are(file, clock):
+    """Neither a number nor a digest changes in a way that tells what happened to others."""
+    with open_memory(file, clock=clock) as memory:
+        erase(memory, clock)
+        certificate = memory.audit.certificate(user_id="alice").to_dict()
+        log = memory.audit.events()
+    text = json.dumps({**certificate, "counts": {}, "issued_at": "", "entries": [
+        {**entry, "at": ""} for entry in certificate["entries"]
+    ]})  # fmt: skip
+    assert not any(event.digest[:16] in text for event in log)
+    assert not re.search(r"[:\[ ]\d+[,}\]]", text)  # no number
+
+
+def test_certificate_fails_once_the_end_of_the_log_was_removed(file, clock):
+    """Somebody with the audit key removes what follows the erasures, and seals the rest anew."""
+    with open_memory(file, clock=clock) as memory:
+        erase(memory, clock)
+        memory.add("More.", user_id="carol", id="more")
+        certificate = memory.audit.certificate(user_id="alice")
+        chain, events = memory._runtime.store.chain, memory.audit.events()
+    last = events[-2]
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("DELETE FROM audit WHERE seq > ?", (last.seq,))
+        seal = chain.seal(last.seq, bytes.fromhex(last.digest))
+        connection.execute(
+            "UPDATE audit_head SET seq = ?, digest = ?, seal = ?", (last.seq, bytes.fromhex(last.digest), seal)
+        )
+    with open_memory(file, clock=clock) as memory:
+        result = memory.audit.check_certificate(certificate)
+    assert "the log lacks the entry that was its newest when the certificate was issued" in result.problems

@@ -94,7 +94,7 @@ class AuditLog:
         until: datetime | None = None,
         key: bytes | None = None,
     ) -> ErasureCertificate:
-        """Certify which records of a user were erased: ids, kinds, times and positions in the log, but no text.
+        """Certify which records of a user were erased: ids, kinds and times, but no text, and nothing of other users.
 
         Args:
             user_id: the owner.
@@ -116,12 +116,13 @@ class AuditLog:
         users = (user, chain.pseudonym(user))
         wanted = None if ids is None else ids | {chain.record_name(user, each) for each in ids}
         finder = ErasureFinder(
+            chain,
             lambda row: (
                 row.user in users
                 and (wanted is None or row.record in wanted)
                 and (begin is None or row.at >= begin)
                 and (end is None or row.at < end)
-            )
+            ),
         )
         result, planted = self.store.verify_erasures(finder.follow, [user])
         if not result.ok:
@@ -154,12 +155,13 @@ class AuditLog:
         if not isinstance(certificate, ErasureCertificate):
             raise ValidationError(f"certificate must be what certificate() returned, got {certificate!r:.60}")
         signing = choose_signer(key, self.store.chain)
-        finder = ErasureFinder(wants_entries_of(certificate, self.store.chain))
+        wanted = wants_entries_of(certificate, self.store.chain)
+        finder = ErasureFinder(self.store.chain, wanted, until=certificate.head)
         user, chain = user_of_certificate(certificate), self.store.chain
         users = {user_key(certificate.user_id), user}
-        log, planted = self.store.verify_erasures(finder.follow, users, certificate.head)
+        log, planted = self.store.verify_erasures(finder.follow, users)
         problems = describe_planted(planted, certificate.entries, chain, user)
-        return check(certificate, signing, chain, finder.entries, log, problems)
+        return check(certificate, signing, chain, finder, log, problems)
 
     def _to_micros(self, since: timedelta | datetime | None) -> int | None:
         if isinstance(since, timedelta):

@@ -10,18 +10,15 @@ from typing import Any, Self
 
 from meve.errors import ValidationError
 from meve.memory._audit.chain import (
-    INITIAL_DIGEST,
     PSEUDONYM,
     Action,
     AuditChain,
-    AuditHead,
     AuditRow,
     AuditVerification,
 )
 from meve.memory._timestamps import check_moment, from_micros
 from meve.memory.records import UserId, user_key
 
-_EMPTY = AuditHead(seq=0, digest=INITIAL_DIGEST.hex())
 _ALWAYS_ERASE = ("delete", "expire")
 """Actions that are erasures in logs of older versions, too, whose entries don't say so."""
 
@@ -30,8 +27,8 @@ _ALWAYS_ERASE = ("delete", "expire")
 class ErasureEntry:
     """The erasure of one record, as the audit log says."""
 
-    position: int
-    """The position of the entry in the log, from 1."""
+    place: str
+    """A keyed hash that names the entry in the log; it tells nothing of other entries, nor how many there are."""
     at: datetime
     record_id: str
     """Its id; the keyed hash that the log holds, if nobody knows the id any more."""
@@ -50,8 +47,8 @@ class ErasureCertificate:
     issued_at: datetime
     entries: tuple[ErasureEntry, ...]
     """The erasures, oldest first."""
-    head: AuditHead
-    """The newest entry of the log when the certificate was issued."""
+    head: str
+    """The place of the newest entry of the log when the certificate was issued; empty for an empty log."""
     signature: str = ""
     """The HMAC-SHA-256 of all other values, in hexadecimal; empty without a key."""
 
@@ -78,7 +75,7 @@ class ErasureCertificate:
                 user_id=data["user_id"],
                 issued_at=_moment(data["issued_at"]),
                 entries=tuple(ErasureEntry(**{**entry, "at": _moment(entry["at"])}) for entry in data["entries"]),
-                head=AuditHead(**data["head"]),
+                head=str(data["head"]),
                 signature=data["signature"],
             )
         except (KeyError, TypeError, ValueError) as cause:
@@ -116,33 +113,49 @@ def choose_signer(key: bytes | None, chain: AuditChain) -> AuditChain:
 class ErasureFinder:
     """Finds erasures, and the newest entry, while the log is verified."""
 
+    chain: AuditChain
     is_wanted: Callable[[AuditRow], bool]
+    until: str | None = None
+    """The place of the last entry to look at; None for all."""
     entries: list[ErasureEntry] = field(default_factory=list)
-    head: AuditHead = _EMPTY
+    is_done: bool = False
+    """Whether that entry was met."""
+    _newest: AuditRow | None = None
+
+    @property
+    def head(self) -> str:
+        """Return the place of the newest entry; empty if there is none."""
+        return "" if self._newest is None else self._place(self._newest)
 
     def follow(self, rows: Iterable[AuditRow]) -> Iterator[AuditRow]:
         """Yield each entry, and note it once the reader has verified it and asks for the next."""
         for row in rows:
             yield row
-            self.head = AuditHead(seq=row.seq, digest=row.digest.hex())
-            kind = json.loads(row.detail).get("erased") if self.is_wanted(row) else None
-            if kind is not None or (row.action in _ALWAYS_ERASE and self.is_wanted(row)):
-                self.entries.append(
-                    ErasureEntry(
-                        position=row.seq,
-                        at=from_micros(row.at),
-                        record_id=row.record,
-                        kind=kind or "",
-                        action=row.action,
-                    )
-                )
+            self._newest = row
+            if self.is_done or self.until == "":
+                continue
+            self._note(row)
+            self.is_done = self.until is not None and self.until == self._place(row)
+
+    def _note(self, row: AuditRow) -> None:
+        if not self.is_wanted(row):
+            return
+        kind = json.loads(row.detail).get("erased")
+        if kind is not None or row.action in _ALWAYS_ERASE:
+            at = from_micros(row.at)
+            self.entries.append(
+                ErasureEntry(place=self._place(row), at=at, record_id=row.record, kind=kind or "", action=row.action)
+            )
+
+    def _place(self, row: AuditRow) -> str:
+        return self.chain.place(row.seq, row.digest)
 
 
 def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Callable[[AuditRow], bool]:
     """Return whether an entry of the log stands in a certificate, and is of its user."""
     users = {chain.pseudonym(user_key(certificate.user_id)), certificate.user_id}
-    positions = {entry.position for entry in certificate.entries}
-    return lambda row: row.seq in positions and chain.pseudonym(row.user) in users
+    places = {entry.place for entry in certificate.entries}
+    return lambda row: chain.pseudonym(row.user) in users and chain.place(row.seq, row.digest) in places
 
 
 def describe_planted(
@@ -174,7 +187,7 @@ def check(
     certificate: ErasureCertificate,
     signing: AuditChain,
     chain: AuditChain,
-    found: Sequence[ErasureEntry],
+    found: ErasureFinder,
     log: AuditVerification,
     planted: Sequence[str] = (),
 ) -> CertificateCheck:
@@ -184,8 +197,8 @@ def check(
         certificate: the certificate.
         signing: has the key.
         chain: of the log.
-        found: what the log holds at the positions of the certificate.
-        log: the verification of the log against the certificate's head.
+        found: what the log holds at the places of the certificate.
+        log: the verification of the log.
         planted: problems with records that were put back behind the log.
     """
     problems = [*planted] if log.ok else [log.problem]
@@ -193,18 +206,16 @@ def check(
         problems.append("the signature isn't that of this certificate and this key")
     if certificate.signature and not signing.keyed:
         problems.append("the certificate is signed: give its key")
+    if log.ok and certificate.head and not found.is_done:
+        problems.append("the log lacks the entry that was its newest when the certificate was issued")
     user = user_of_certificate(certificate)
 
     def as_logged(entry: ErasureEntry) -> ErasureEntry:
         return replace(entry, record_id=chain.record_name(user, entry.record_id))
 
-    by_position = {entry.position: as_logged(entry) for entry in found}
-    missing = [
-        e
-        for e in certificate.entries
-        if by_position.get(e.position) != as_logged(e) or e.position > certificate.head.seq
-    ]
-    problems += [f"entry {each.position} of the log isn't this erasure of {each.record_id!r:.80}" for each in missing]
+    by_place = {entry.place: as_logged(entry) for entry in found.entries}
+    missing = [each.record_id for each in certificate.entries if by_place.get(each.place) != as_logged(each)]
+    problems += [f"the log doesn't hold this erasure of {each!r:.80}" for each in missing]
     return CertificateCheck(ok=not problems, signed=signing.keyed, problems=tuple(problems))
 
 

@@ -174,6 +174,11 @@ class AuditChain:
             return record_id
         return RECORD + self._hash_name(f"{self.pseudonym(user)}\0{record_id}")[:32]
 
+    def place(self, seq: int, digest: bytes) -> str:
+        """Return a name of an entry's place in the log that tells neither its number nor the digest."""
+        text = f"place\0{seq}\0{digest.hex()}"
+        return (self._hash_name(text) if self._names_key and not self.keyed else self.mac("place", text))[:32]
+
     @property
     def hides_names(self) -> bool:
         """Whether new entries hold keyed hashes in place of users."""

@@ -198,15 +198,12 @@ class RecordStore:
                 return replace(result, not_covered=snapshot.count(RecordQuery(user=None, archived=None)))
             return logged.compare(snapshot, result)
 
-    def verify_erasures(
-        self, follow: Follow, users: Iterable[str], kept: AuditHead | None = None
-    ) -> tuple[AuditVerification, set[str]]:
+    def verify_erasures(self, follow: Follow, users: Iterable[str]) -> tuple[AuditVerification, set[str]]:
         """Check the audit log, while `follow` reads along; it must yield each entry.
 
         Args:
             follow: reads the entries.
             users: the key of a user, or its pseudonym, or both.
-            kept: a head that was kept elsewhere.
 
         Returns:
             The result, and the ids of records of the user that are stored although the log shows no addition of them
@@ -214,7 +211,7 @@ class RecordStore:
         """
         logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            result = self._verify_log(snapshot, kept, lambda rows: logged.follow(follow(rows)))
+            result = self._verify_log(snapshot, None, lambda rows: logged.follow(follow(rows)))
             return result, logged.find_planted(snapshot, users) if result.ok else set()
 
     def with_ids(self, entries: Iterable[ErasureEntry], user: str, ids: Iterable[str]) -> list[ErasureEntry]:
