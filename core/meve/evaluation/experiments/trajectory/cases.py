@@ -22,8 +22,8 @@ Task: TypeAlias = Literal["parent", "continuation"]
 
 WINDOW = 100
 """The number of turns before or after a turn among which the right ones are looked for."""
-POLICIES = {"slices": SlicePolicy.line(), "default slices": SlicePolicy()}
-"""The policies whose leakage is measured: the line of ancestors, and the default."""
+POLICIES = {"slices": SlicePolicy(), "published slices": SlicePolicy.paper()}
+"""The policies whose leakage is measured: the default and the published one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
