@@ -216,7 +216,7 @@ def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[t
         for child in graph.children[n]:
             yield child, "child", "below" if side == "line" else side
     if side != "below" and graph.parents[n] >= 0:
-        siblings = graph.replies(int(graph.parents[n]))
+        siblings = graph.main_replies(int(graph.parents[n]))
         at = int(graph.siblings[n])
         for sibling in siblings[max(0, at - 1) : at] + siblings[at + 1 : at + 2]:
             yield sibling, "sibling", "beside"
@@ -228,7 +228,7 @@ def _unseen_siblings(
     """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one."""
     unseen: dict[int, _Refusal] = {}
     for parent in {int(graph.parents[n]) for n in admitted} - {-1}:
-        replies = graph.replies(parent)
+        replies = graph.main_replies(parent)
         inside = [n for n in replies if n in admitted]
         for n in replies if len(inside) < len(replies) else ():
             if n not in admitted and n not in refused:
