@@ -215,8 +215,9 @@ def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[t
     if side != "line" or n == anchor:
         for child in graph.children[n]:
             yield child, "child", "below" if side == "line" else side
-    if side != "below" and graph.parents[n] >= 0:
-        siblings = graph.main_replies(int(graph.parents[n]))
+    above = int(graph.parents[n])
+    if side != "below" and above >= 0 and graph.replies[above] > 1:
+        siblings = graph.main_replies(above)
         at = int(graph.siblings[n])
         for sibling in siblings[max(0, at - 1) : at] + siblings[at + 1 : at + 2]:
             yield sibling, "sibling", "beside"
@@ -227,7 +228,8 @@ def _unseen_siblings(
 ) -> dict[int, _Refusal]:
     """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one."""
     unseen: dict[int, _Refusal] = {}
-    for parent in {int(graph.parents[n]) for n in admitted} - {-1}:
+    above = np.unique(graph.parents[list(admitted)])
+    for parent in above[(above >= 0) & (graph.replies[above] > 1)].tolist():
         replies = graph.main_replies(parent)
         inside = [n for n in replies if n in admitted]
         for n in replies if len(inside) < len(replies) else ():
