@@ -244,27 +244,30 @@ class Conversation:
         asked = snapshot.graph.turns[at]
         is_question = asked.text.strip() == question.strip()
         asker = (asked.speaker if is_question else "") if speaker is None else speaker
+        is_searched = snapshot.has_text[rows] & ((rows != at) | (not is_question))
         turns = SliceTurns(
-            rows=rows[snapshot.has_text[rows]], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
+            rows=rows[is_searched], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
             index=self._index, lock=self._indexing,
         )  # fmt: skip
-        sources: list[Source] = [
-            NearestTurns(turns=turns),
-            TurnsWithWords(turns=turns),
-            LatestTurns(turns=turns, anchor=at),
-        ]
-        view = SliceView(rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates)
+        words = TurnsWithWords(turns=turns)
+        sources: list[Source] = [NearestTurns(turns=turns), words, LatestTurns(turns=turns, anchor=at)]
+        view = SliceView(
+            rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates,
+            parents=snapshot.graph.parents,
+        )  # fmt: skip
         outcomes = {known[turn]: each.expected for turn, each in self._outcomes.copy().items() if turn in known}
         semantic, verifier = self._make_semantic()
         context = Pipeline(
             sources=sources,
-            scorer=TrajectoryScorer(view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker),
+            scorer=TrajectoryScorer(
+                view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker,
+                words=lambda query: words.score_shares(query, rows),
+            ),
             fallback=sources[0],
             tokens=self._load_counters().get(config.tokens),
             embedder=self._load_embedder(),
             repeats=RepeatedText(),
             split=split_sentences,
-            already_shown=lambda passage: is_question and passage.id == cut.anchor,
             verifier_name=verifier,
             notes={"anchor": cut.anchor, "admitted": len(cut.turns)},
         ).run(Query(text=question), config)
