@@ -31,7 +31,7 @@ from meve.service.kernel import (
     VerifyingKey,
 )
 
-POLICY = SlicePolicy(max_turns=64)
+POLICY = SlicePolicy(child=0.9, sibling=0.5, max_turns=64)
 WORDS = [
     "login",
     "token",

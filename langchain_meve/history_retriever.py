@@ -45,7 +45,7 @@ class MeVeHistoryRetriever(BaseRetriever):
     removed: bool = False
     """Whether messages that the checkpoint no longer holds are retrieved too, such as trimmed ones. Leave it off if
     messages are removed in order to forget them."""
-    policy: SlicePolicy = Field(default_factory=SlicePolicy.line)
+    policy: SlicePolicy = Field(default_factory=SlicePolicy)
     """Which messages may be reached; by default those before the checkpoint on its own line."""
     ranking: Ranking | None = None
     """The weights by which messages are ordered."""

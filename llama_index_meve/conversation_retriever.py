@@ -82,7 +82,7 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
     """The most tokens that the block returns."""
     max_sessions: int = Field(default=1_000, ge=1)
     """The most sessions; the least recently used one is dropped first."""
-    policy: SlicePolicy = Field(default_factory=SlicePolicy.line)
+    policy: SlicePolicy = Field(default_factory=SlicePolicy)
     """Which messages may be reached; by default those on the line of the latest one."""
     ranking: Ranking | None = None
     embedder: Any = Field(default=None, exclude=True)

@@ -3,7 +3,9 @@
 import json
 import re
 from datetime import UTC, date, datetime
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,9 +26,9 @@ def test_depths_siblings_and_sizes_of_the_debugging_conversation():
     graph = graph_of(records())
     at = graph.position
     assert graph.depths[[at("4"), at("8")]].tolist() == [3, 2]
-    assert [graph.turns[n].id for n in graph.replies(at("2"))] == ["3", "5"]
+    assert [graph.turns[n].id for n in graph.main_replies(at("2"))] == ["3", "5"]
     assert graph.siblings[[at("3"), at("5"), at("1")]].tolist() == [0, 1, 0]
-    assert graph.sibling_counts[[at("3"), at("5"), at("1")]].tolist() == [2, 2, 1]
+    assert graph.replies[[at("2"), at("1"), at("4")]].tolist() == [2, 2, 0]
     assert graph.sizes[[at("1"), at("3"), at("7")]].tolist() == [9, 2, 2]
     assert [graph.turns[n].id for n in graph.path(at("6"))] == ["1", "2", "5", "6"]
 
@@ -53,7 +55,7 @@ def test_turn_with_two_parents_is_a_reply_to_both():
     )
     assert graph.children[:2] == ((2,), (2,))
     assert graph.all_parents(2) == (1, 0)
-    assert graph.replies(0) == ()
+    assert graph.main_replies(0) == ()
 
 
 def test_langchain_messages_keep_ids_speakers_and_named_parents():
@@ -249,3 +251,48 @@ def test_parents_come_first_and_added_turns_move_none(parents, random):
     assert after.turns[:half] == before.turns
     assert all(parent < n for n, parent in enumerate(after.parents.tolist()))
     assert sorted(turn.id for turn in after.turns) == sorted(turn.id for turn in turns)
+
+
+edges = st.lists(st.sets(st.integers(0, 30), max_size=2), min_size=1, max_size=30)
+
+
+@settings(max_examples=80, deadline=None)
+@given(edges, st.lists(st.integers(0, 30)), st.lists(st.booleans(), min_size=30, max_size=30), st.randoms())
+def test_conversation_that_grows_equals_one_made_at_once(parents, cuts, timed, random):
+    """Whatever the branches, the batches and their order: each array of the graph, and each coordinate."""
+    words = ["login token", "Ana, at 10:30", "", "why; because"]
+    turns = [
+        {"id": str(n), "text": words[n % 4], "parents": [str(p) for p in sorted(up) if p < n],
+         "time": f"2026-01-{n + 1:02}" if timed[n] else None}
+        for n, up in enumerate(parents)
+    ]  # fmt: skip
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(turns)), len(turns)]
+    batches = [turns[a:b] for a, b in pairwise(bounds)]
+    for batch in batches:
+        random.shuffle(batch)
+    grown = make_conversation([])
+    for batch in batches:
+        grown.extend(batch)
+        if random.random() < 0.5:
+            grown.coordinates  # noqa: B018 - read in between
+    whole = make_conversation([turn for batch in batches for turn in batch])
+    assert grown.graph.turns == whole.graph.turns
+    assert grown.graph.positions == whole.graph.positions
+    assert grown.graph.children == whole.graph.children
+    for name in ("parents", "depths", "siblings", "replies", "forks", "sizes", "times", "seconds"):
+        np.testing.assert_array_equal(getattr(grown.graph, name), getattr(whole.graph, name), err_msg=name)
+    np.testing.assert_array_equal(grown.coordinates.values, whole.coordinates.values)
+    np.testing.assert_array_equal(grown.coordinates.components, whole.coordinates.components)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(-1, 30), min_size=1, max_size=30))
+def test_counts_of_a_graph_say_what_they_mean(parents):
+    turns = [PlacedTurn(id=str(n), text="x", parents=(str(p),) if 0 <= p < n else ()) for n, p in enumerate(parents)]
+    graph = TurnGraph.from_turns(turns)
+    for n in range(len(turns)):
+        path = graph.path(n)
+        assert graph.depths[n] == len(path) - 1
+        assert graph.replies[n] == len(graph.main_replies(n))
+        assert graph.forks[n] == sum(len(graph.main_replies(at)) > 1 for at in path)
+        assert graph.sizes[n] == sum(n in graph.path(other) for other in range(len(turns)))

@@ -9,27 +9,27 @@ from meve.conversation.slices import LocalAuthority, Slice, cut_slice
 from meve.errors import AdmissibilityError, ConfigurationError, EmptyCorpusError, UnknownIdError
 from tests.conversation.talks import line, make_conversation, records
 
-LINE = SlicePolicy.line()
+PAPER = SlicePolicy.paper()
 
 
-def test_default_slice_of_the_debugging_conversation_closes_both_dead_branches():
-    cut = make_conversation().cut_slice("9")
+def test_published_slice_of_the_debugging_conversation_closes_what_follows_near_siblings():
+    cut = make_conversation().cut_slice("9", PAPER)
     assert cut.turns == ("1", "2", "3", "5", "6", "7", "9")
     assert {(each.turn, each.beside, each.reason) for each in cut.closed} == {
         ("4", "3", "priority"), ("8", "7", "priority"),
     }  # fmt: skip
 
 
-def test_line_holds_only_the_ancestors():
-    cut = make_conversation().cut_slice("9", LINE)
+def test_default_slice_holds_only_the_ancestors():
+    cut = make_conversation().cut_slice("9")
     assert cut.turns == ("1", "2", "5", "6", "9")
     assert {(each.turn, each.edge, each.reason, each.turns) for each in cut.closed} == {
         ("3", "sibling", "edge", 2), ("7", "sibling", "edge", 2),
     }  # fmt: skip
 
 
-def test_line_from_the_middle_sees_nothing_later():
-    assert make_conversation().cut_slice("2", LINE).turns == ("1", "2")
+def test_default_slice_from_the_middle_sees_nothing_later():
+    assert make_conversation().cut_slice("2").turns == ("1", "2")
 
 
 def test_all_ancestors_of_a_long_line_are_admitted():
@@ -38,12 +38,12 @@ def test_all_ancestors_of_a_long_line_are_admitted():
 
 
 def test_replies_below_the_anchor_fade():
-    assert len(make_conversation(line(30)).cut_slice("t0").turns) == 7
+    assert len(make_conversation(line(30)).cut_slice("t0", PAPER).turns) == 7
 
 
 def test_only_the_nearest_siblings_are_admitted_and_all_others_are_named():
     rows = [("q", None, "", "q"), *((f"a{n}", "q", "", "answer") for n in range(7))]
-    cut = make_conversation(records(rows)).cut_slice("a3")
+    cut = make_conversation(records(rows)).cut_slice("a3", PAPER)
     assert cut.turns == ("q", "a2", "a3", "a4")
     assert {each.turn for each in cut.closed} == {"a0", "a1", "a5", "a6"}
     assert {each.turn: each.priority for each in cut.closed} == {"a0": 0.125, "a1": 0.25, "a5": 0.25, "a6": 0.125}
@@ -67,7 +67,7 @@ def test_turn_with_two_parents_sees_both_lines():
         {"id": "a", "text": "a"}, {"id": "b", "text": "b", "parent": None}, {"id": "x", "text": "x", "parent": "b"},
         {"id": "c", "text": "c", "parents": ["a", "b"]},
     ]  # fmt: skip
-    assert make_conversation(talk).cut_slice("c", LINE).turns == ("a", "b", "c")
+    assert make_conversation(talk).cut_slice("c").turns == ("a", "b", "c")
 
 
 def test_other_conversation_is_never_reached():
@@ -89,7 +89,7 @@ def make_graph(parents):
 def test_line_equals_the_path_in_any_graph(parents, at):
     graph = make_graph(parents)
     anchor = at % len(graph)
-    cut = cut_slice(graph, str(anchor), LINE)
+    cut = cut_slice(graph, str(anchor), SlicePolicy())
     assert cut.turns == tuple(graph.turns[n].id for n in graph.path(anchor))
 
 
@@ -145,7 +145,7 @@ class Authority:
     ("changes", "message"),
     [
         ({"anchor": "4"}, "the slice is for the anchor '4'"),
-        ({"policy": LINE}, "the slice is for the anchor '9'"),
+        ({"policy": PAPER}, "the slice is for the anchor '9'"),
         ({"turns": ("1", "other")}, "holds the unknown turn 'other'"),
         ({"turns": ("1", "1")}, "holds a turn twice"),
     ],

@@ -88,9 +88,9 @@ def test_trace_names_the_closed_branch(saver):
 def test_default_policy_of_conversations_can_be_asked_for_but_shows_no_message_that_the_checkpoint_lacks(saver):
     graph = make_graph(saver)
     fork(graph)
-    found = texts(make_retriever(saver, policy=SlicePolicy()).invoke("question", THREAD))
+    found = texts(make_retriever(saver, policy=SlicePolicy.paper()).invoke("question", THREAD))
     assert "second question" not in found
-    found = texts(make_retriever(saver, policy=SlicePolicy(), removed=True).invoke("question", THREAD))
+    found = texts(make_retriever(saver, policy=SlicePolicy.paper(), removed=True).invoke("question", THREAD))
     assert "second question" in found
 
 

@@ -19,7 +19,7 @@ def ids(nodes):
 
 
 def test_retriever_stays_on_the_line_of_its_anchor():
-    retriever = MeVeConversationRetriever(make_conversation(), anchor="8", policy=SlicePolicy.line(), **ALL)
+    retriever = MeVeConversationRetriever(make_conversation(), anchor="8", policy=SlicePolicy(), **ALL)
     nodes = retriever.retrieve("Why is login failing?")
     assert ids(nodes) == {"1", "7", "8"}
     assert all(0 <= node.score <= 1 and "meve_verified" in node.node.metadata for node in nodes)

@@ -24,7 +24,7 @@ from meve.service.kernel.limits import RateLimiter
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK, entries, open_kernel, serve
 
-POLICY = SlicePolicy()
+POLICY = SlicePolicy.paper()
 TURN = {"id": "8", "parents": ["7"], "content": "0" * 64}
 
 
@@ -32,7 +32,7 @@ def test_client_gets_the_slice_that_a_local_cut_gives(served):
     with closing(served.authority()) as authority:
         cut = authority.cut(GRAPH, "7", POLICY)
         assert cut.turns == SLICE
-        local = Conversation.from_messages(TALK).cut_slice("7")
+        local = Conversation.from_messages(TALK).cut_slice("7", POLICY)
         assert replace(cut, token="") == local
         with pytest.raises(UnknownIdError):
             authority.cut(GRAPH, "none", POLICY)
@@ -95,7 +95,7 @@ def test_slices_are_cached_by_anchor_policy_and_version(tmp_path):
         assert not kernel.cut("acme", "c", "7", POLICY).is_cached
         assert kernel.cut("acme", "c", "7", POLICY).is_cached
         assert not kernel.cut("acme", "c", "6", POLICY).is_cached
-        assert not kernel.cut("acme", "c", "7", SlicePolicy.line()).is_cached
+        assert not kernel.cut("acme", "c", "7", SlicePolicy()).is_cached
         kernel.add("acme", "c", entries([PlacedTurn(id="8", text="", parents=("7",))]))
         again = kernel.cut("acme", "c", "7", POLICY)
         assert not again.is_cached
@@ -375,7 +375,7 @@ def test_many_threads_get_their_own_slices(served):
         def ask_often():
             try:
                 for turn in [turn.id for turn in TALK] * 5:
-                    cut = authority.cut(graph, turn, SlicePolicy.line())
+                    cut = authority.cut(graph, turn, SlicePolicy())
                     assert cut.anchor == turn
                     assert cut.turns[-1] == turn
             except BaseException as error:

@@ -18,7 +18,7 @@ from meve.service.kernel import KernelAuthority, KernelLimits, SigningKey, Signi
 from meve.service.kernel.keys import ENVIRONMENT
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK
 
-POLICY = SlicePolicy()
+POLICY = SlicePolicy.paper()
 
 
 def run(*arguments, **environment):

@@ -13,11 +13,11 @@ from meve.service.kernel import KernelAuthority, SigningKey, SigningKeys, Verify
 from meve.service.kernel._app import _Doors
 from meve.service.kernel._store import Grant
 from meve.service.kernel.keys import decode, encode
-from meve.service.kernel.records import TurnEntry, write_canonical
+from meve.service.kernel.records import TurnEntry, write_canonical, write_policy
 from meve.service.kernel.tokens import Header, Statement, parse_token, sign_statement, verify_statement
 from tests.service.kernels import GRAPH, KEY, KEYS, SLICE, TALK, entries, open_kernel
 
-POLICY = SlicePolicy()
+POLICY = SlicePolicy.paper()
 NOW = 1_800_000_000.0
 
 
@@ -37,7 +37,7 @@ def make_answer(folder, *, tenant="acme", conversation="c", anchor="7", policy=N
     kernel = open_kernel(folder, keys)
     kernel._now = lambda: NOW
     kernel.add(tenant, conversation, entries(turns, tenant, conversation))
-    request = {"conversation": conversation, "anchor": anchor, "policy": policy or {}}
+    request = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY)}
     answer = _Doors(kernel, lambda: 0.0).cut(Grant(name="n", tenant=tenant, may_add=False), request)
     kernel.close()
     return json.loads(json.dumps(answer))
@@ -96,14 +96,14 @@ def test_other_anchor_is_refused(answer):
 
 
 @pytest.mark.parametrize(
-    "policy", [SlicePolicy(child=0.8), SlicePolicy(phases={"x": 0.5}), SlicePolicy(max_turns=9), SlicePolicy.line()]
+    "policy", [SlicePolicy(child=0.8), SlicePolicy(phases={"x": 0.5}), SlicePolicy(max_turns=9), SlicePolicy()]
 )
 def test_other_policy_is_refused(answer, policy):
     refuse(answer, WRONG, policy=policy)
 
 
 def test_policy_with_whole_numbers_is_the_same_policy(answer):
-    assert make_authority().verify(answer, GRAPH, "7", SlicePolicy(parent=1)).turns == SLICE
+    assert make_authority().verify(answer, GRAPH, "7", replace(POLICY, parent=1)).turns == SLICE
 
 
 def test_slice_of_another_tenant_is_refused(tmp_path, answer):

@@ -99,3 +99,16 @@ class TurnsWithWords:
             found, scores = self.turns.index.search(query.text, len(wanted), np.array(sorted(wanted), dtype=np.int64))
         by_row = dict.fromkeys(wanted, 0.0) | dict(zip(found.tolist(), scores.tolist(), strict=True))
         return {wanted[row]: score for row, score in by_row.items()}
+
+    def score_shares(self, query: Query, rows: npt.NDArray[np.int64]) -> FloatArray:
+        """Return the keyword scores of turns by position, as shares of the best one's; shape (n,).
+
+        Args:
+            query: the question.
+            rows: the positions, in order, of the turns that are searched and maybe others, which get 0.
+        """
+        with self.turns.lock:
+            found, scores = self.turns.index.search(query.text, len(rows), self.turns.rows)
+        shares = np.zeros(len(rows), dtype=np.float32)
+        shares[np.searchsorted(rows, found)] = scores / max(float(scores.max(initial=0.0)), 1e-9)
+        return shares

@@ -23,7 +23,7 @@ from meve.conversation._records import place_messages
 from meve.conversation._slice_sources import LatestTurns, NearestTurns, SliceTurns, TurnsWithWords
 from meve.conversation._turn_passages import PlacedPassage, make_passage
 from meve.conversation.conservation import ConservationMetrics, find_salience, measure_conservation
-from meve.conversation.coordinates import Coordinates, compute_coordinates, count_components
+from meve.conversation.coordinates import Coordinates, compute_coordinates, count_components, find_homogeneity
 from meve.conversation.graph import PlacedTurn, TurnGraph
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.conversation.ranking import Ranking, SliceView, TrajectoryScorer
@@ -95,6 +95,8 @@ class Conversation:
         self._outcomes: dict[str, OutcomeStatistics] = {}
         self._vectors = GrowableArray(np.zeros((0, 0), dtype=np.float32))
         self._components = GrowableArray(np.zeros(0, dtype=np.int64))
+        self._homogeneity = GrowableArray(np.zeros(0, dtype=np.float32))
+        self._has_text = GrowableArray(np.zeros(0, dtype=np.bool_))
         self._passages: list[PlacedPassage | None] = []
         self._index = Bm25Index()
         self._snapshot: _Snapshot | None = None
@@ -184,7 +186,7 @@ class Conversation:
             graph, latest = self._state
             new = place_messages(messages, latest, len(graph))
             if new:
-                self._state = TurnGraph.from_turns([*graph.turns, *new]), new[-1].id
+                self._state = graph.extend(new), new[-1].id
 
     def cut_slice(self, anchor: str | None = None, policy: SlicePolicy | None = None) -> Slice:
         """Return the turns that a question at a turn may reach.
@@ -242,27 +244,30 @@ class Conversation:
         asked = snapshot.graph.turns[at]
         is_question = asked.text.strip() == question.strip()
         asker = (asked.speaker if is_question else "") if speaker is None else speaker
+        is_searched = snapshot.has_text[rows] & ((rows != at) | (not is_question))
         turns = SliceTurns(
-            rows=rows[snapshot.has_text[rows]], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
+            rows=rows[is_searched], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
             index=self._index, lock=self._indexing,
         )  # fmt: skip
-        sources: list[Source] = [
-            NearestTurns(turns=turns),
-            TurnsWithWords(turns=turns),
-            LatestTurns(turns=turns, anchor=at),
-        ]
-        view = SliceView(rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates)
+        words = TurnsWithWords(turns=turns)
+        sources: list[Source] = [NearestTurns(turns=turns), words, LatestTurns(turns=turns, anchor=at)]
+        view = SliceView(
+            rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates,
+            parents=snapshot.graph.parents,
+        )  # fmt: skip
         outcomes = {known[turn]: each.expected for turn, each in self._outcomes.copy().items() if turn in known}
         semantic, verifier = self._make_semantic()
         context = Pipeline(
             sources=sources,
-            scorer=TrajectoryScorer(view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker),
+            scorer=TrajectoryScorer(
+                view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker,
+                words=lambda query: words.score_shares(query, rows),
+            ),
             fallback=sources[0],
             tokens=self._load_counters().get(config.tokens),
             embedder=self._load_embedder(),
             repeats=RepeatedText(),
             split=split_sentences,
-            already_shown=lambda passage: is_question and passage.id == cut.anchor,
             verifier_name=verifier,
             notes={"anchor": cut.anchor, "admitted": len(cut.turns)},
         ).run(Query(text=question), config)
@@ -352,19 +357,19 @@ class Conversation:
                 return self._snapshot
             new = graph.turns[len(self._passages) :]  # the turns before keep their positions
             if new:
-                self._read_turns(new, len(self._passages))
+                self._read_turns(graph, new, len(self._passages))
             vectors = self._vectors.values
             self._snapshot = _Snapshot(
                 graph=graph,
                 latest=latest,
                 vectors=vectors,
-                coordinates=compute_coordinates(graph, vectors, self._components.values),
+                coordinates=compute_coordinates(graph, vectors, self._components.values, self._homogeneity.values),
                 passages=self._passages[:],
-                has_text=np.array([passage is not None for passage in self._passages], dtype=np.bool_),
+                has_text=self._has_text.values,
             )
             return self._snapshot
 
-    def _read_turns(self, turns: tuple[PlacedTurn, ...], first: int) -> None:
+    def _read_turns(self, graph: TurnGraph, turns: tuple[PlacedTurn, ...], first: int) -> None:
         embedder = self._load_embedder()
         passages = [make_passage(turn, first + n) if turn.text.strip() else None for n, turn in enumerate(turns)]
         known = [(n, passage.content) for n, passage in enumerate(passages) if passage is not None]
@@ -374,12 +379,12 @@ class Conversation:
                 embedded = embedder.embed_passages([text for _, text in known])
             shape = (len(known), embedder.dimension)
             vectors[[n for n, _ in known]] = normalize(validate_vectors(embedded, shape, f"embedder {embedder.name!r}"))
-        components = count_components([turn.text for turn in turns])
-        if first:
-            self._vectors.put(first, vectors)
-            self._components.put(first, components)
-        else:
-            self._vectors, self._components = GrowableArray(vectors), GrowableArray(components)
+        if not first:
+            self._vectors = GrowableArray(vectors[:0])
+        self._vectors.put(first, vectors)
+        self._components.put(first, count_components([turn.text for turn in turns]))
+        self._homogeneity.put(first, find_homogeneity(graph.parents, self._vectors.values, first))
+        self._has_text.put(first, np.array([passage is not None for passage in passages], dtype=np.bool_))
         with self._indexing:
             rows, texts = [first + n for n, _ in known], [turns[n].text for n, _ in known]
             self._index.add(np.array(rows, dtype=np.int64), texts)

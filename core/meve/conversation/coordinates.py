@@ -106,7 +106,10 @@ def trajectory_distances(one: FloatArray, others: FloatArray, weights: Weights) 
 
 
 def compute_coordinates(
-    graph: TurnGraph, vectors: npt.NDArray[np.floating], components: npt.NDArray[np.int64] | None = None
+    graph: TurnGraph,
+    vectors: npt.NDArray[np.floating],
+    components: npt.NDArray[np.int64] | None = None,
+    homogeneity: npt.NDArray[np.float32] | None = None,
 ) -> Coordinates:
     """Compute the coordinates of all turns.
 
@@ -114,27 +117,23 @@ def compute_coordinates(
         graph: n turns.
         vectors: their embeddings, shape (n, d); a zero vector is similar to nothing.
         components: the raw complexity of each turn, if it is known, shape (n,).
+        homogeneity: from `find_homogeneity`, if it is known, shape (n,).
     """
     values = np.zeros((len(graph), len(DIMENSIONS)), dtype=np.float32)
     if components is None:
         components = count_components([turn.text for turn in graph.turns])
     if not len(graph):
         return Coordinates(values=values, components=components)
-    parents, depths = graph.parents, graph.depths
-    has_parent = parents >= 0
+    depths, seconds = graph.depths, graph.seconds
     values[:, 0] = depths / max(1, int(depths.max()))
-    values[:, 1] = graph.siblings / np.maximum(graph.sibling_counts - 1, 1)
-    values[:, 2] = _homogeneity(parents, vectors)
-    start, end = graph.seconds.min(), graph.seconds.max()
-    values[:, 3] = (graph.seconds - start) / (end - start if end > start else 1.0)
+    rivals = np.where(graph.parents >= 0, graph.replies[graph.parents] - 1, 0)
+    values[:, 1] = graph.siblings / np.maximum(rivals, 1)
+    values[:, 2] = find_homogeneity(graph.parents, vectors) if homogeneity is None else homogeneity
+    start, end = seconds.min(), seconds.max()
+    values[:, 3] = (seconds - start) / (end - start if end > start else 1.0)
     values[:, 4] = np.log(components) / max(float(np.log(components.max())), 1e-9)
-    replies = np.bincount(parents[has_parent], minlength=len(graph))
-    forks = (replies > 1).astype(np.int64)
-    for n, parent in enumerate(parents.tolist()):  # parents come first
-        if parent >= 0:
-            forks[n] += forks[parent]
-    values[:, 5] = forks / (depths + 1)
-    values[:, 6] = np.log1p(replies) / max(float(np.log1p(replies.max())), 1e-9)
+    values[:, 5] = graph.forks / (depths + 1)
+    values[:, 6] = np.log1p(graph.replies) / max(float(np.log1p(graph.replies.max())), 1e-9)
     return Coordinates(values=values, components=components)
 
 
@@ -147,9 +146,18 @@ def count_components(texts: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.array([1 + sum(1 for _ in _COMPONENTS.finditer(text)) for text in texts], dtype=np.int64)
 
 
-def _homogeneity(parents: npt.NDArray[np.int64], vectors: npt.NDArray[np.floating]) -> FloatArray:
-    unit = normalize(vectors)
-    homogeneity = np.ones(len(parents), dtype=np.float32)
-    has_parent = parents >= 0
-    homogeneity[has_parent] = np.einsum("ij,ij->i", unit[has_parent], unit[parents[has_parent]])
-    return np.asarray(np.clip(homogeneity, 0.0, 1.0))
+def find_homogeneity(
+    parents: npt.NDArray[np.int64], vectors: npt.NDArray[np.floating], first: int = 0
+) -> npt.NDArray[np.float32]:
+    """Return the cosine of each turn from position `first` on with its parent, 1 without one; in [0, 1].
+
+    Args:
+        parents: the position of each turn's parent, -1 for none, shape (n,).
+        vectors: the embeddings, shape (n, d); a zero vector is similar to nothing.
+        first: the position of the first turn.
+    """
+    replies = first + np.flatnonzero(parents[first:] >= 0)
+    homogeneity = np.ones(len(parents) - first, dtype=np.float32)
+    own, above = normalize(vectors[replies]), normalize(vectors[parents[replies]])
+    homogeneity[replies - first] = np.einsum("ij,ij->i", own, above)
+    return np.clip(homogeneity, 0.0, 1.0)

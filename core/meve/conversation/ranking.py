@@ -4,7 +4,7 @@ Source: RAG++ (Diomande 2026): α · semantic + (1 - α) · trajectory, with the
 which the paper leaves open.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -22,7 +22,8 @@ from meve.ports import Scorer
 from meve.types import Candidate, FloatArray, Passage, Query
 
 FEATURES = (
-    "semantic", "words", "recency", "trajectory", "attention", "outcome", "addressed", "addresses", "own",
+    "semantic", "words", "before", "after", "recency", "trajectory", "attention", "outcome", "addressed", "addresses",
+    "own",
 )  # fmt: skip
 """The names of what a turn's score sums up, each in [0, 1]."""
 
@@ -44,19 +45,23 @@ class Ranking:
     0.3
     """
 
-    semantic: float = 0.6
+    semantic: float = 0.45
     """The cosine with the question, or the probability of a verifier."""
-    words: float = 0.15
+    words: float = 0.22
     """The keyword score, as a share of the best one's."""
-    recency: float = 0.05
+    before: float = 0.09
+    """The keyword score of the turn that it answers, if the slice holds that."""
+    after: float = 0.05
+    """The best keyword score of the replies to it in the slice."""
+    recency: float = 0.02
     """1 / (1 + ln(1 + the number of turns between))."""
-    trajectory: float = 0.05
+    trajectory: float = 0.02
     """e^-D of the trajectory distance D from the anchor."""
-    attention: float = 0.05
+    attention: float = 0.02
     """The unified attention of the question to the turn, as a share of the greatest."""
-    outcome: float = 0.05
+    outcome: float = 0.04
     """The expected outcome of the turn, 0.5 if none is recorded."""
-    addressed: float = 0.05
+    addressed: float = 0.09
     """Whether the question names the turn's speaker. Roles such as `user` are no names."""
     addresses: float = 0.0
     """Whether the turn names the asker."""
@@ -110,6 +115,22 @@ class SliceView:
     """The embeddings of all n turns of the conversation, of length 1 or 0; shape (n, d)."""
     coordinates: Coordinates
     """The coordinates of all n turns."""
+    parents: npt.NDArray[np.int64]
+    """The position of each turn's main parent, -1 for none; shape (n,)."""
+
+    def neighbours(self, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return for each of the m turns the value of its parent, and the largest of its replies; 0 without one.
+
+        Args:
+            shares: a value for each turn of the slice, shape (m,).
+        """
+        before, after = np.zeros_like(shares), np.zeros_like(shares)
+        above = self.parents[self.rows]
+        at = np.minimum(np.searchsorted(self.rows, above), max(0, len(self.rows) - 1))
+        inside = np.flatnonzero(self.rows[at] == above)
+        before[inside] = shares[at[inside]]
+        np.maximum.at(after, at[inside], shares[inside])
+        return before, after
 
     def distances(self, weights: Weights) -> FloatArray:
         """Return the distance of the slice's turns from the anchor, shape (m,)."""
@@ -143,6 +164,8 @@ class TrajectoryScorer:
     """Judges the meaning: by cosine, or a verifier's probability."""
     outcomes: Mapping[int, float]
     """The expected outcome of turns by position; 0.5 for others."""
+    words: Callable[[Query], FloatArray]
+    """Returns the keyword scores of the slice's m turns, as shares of the best one's; shape (m,)."""
     ranking: Ranking
     speaker: str = ""
     """Who asks; empty if unknown."""
@@ -164,10 +187,15 @@ class TrajectoryScorer:
         distances = view.distances(ranking.dimensions)
         steps = np.abs(view.steps()[at])
         question = np.zeros(view.vectors.shape[1], np.float32) if query.vector is None else query.vector
+        has_words = any(c.keyword_share is not None for c in candidates)
+        shares = self.words(query) if has_words else np.zeros(len(view.rows), np.float32)
+        before, after = view.neighbours(shares)
         texts, speakers = [c.passage.text for c in candidates], [c.passage.title for c in candidates]
         features = {
             "semantic": np.clip(self.semantic.score(query, candidates), 0.0, 1.0),
             "words": np.array([c.keyword_share or 0.0 for c in candidates], dtype=np.float32),
+            "before": before[at],
+            "after": after[at],
             "recency": np.asarray(1 / (1 + np.log1p(steps)), dtype=np.float32),
             "trajectory": np.exp(-distances[at]),
             "attention": view.attention(question, distances, ranking.ring)[at],

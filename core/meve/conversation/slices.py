@@ -28,8 +28,7 @@ class SlicePolicy:
 
     The walk begins at the anchor with priority 1. A step multiplies the priority by the weight of its edge and by the
     weight of the next turn's phase; the turn belongs to the slice if the product reaches `min_priority`. The defaults
-    admit all ancestors, replies up to six levels below the anchor, and of the ancestors' and the anchor's siblings the
-    nearest on either side, but not what follows those.
+    admit the anchor and its ancestors only, so that no abandoned branch returns; `paper()` also admits near branches.
 
     Raises:
         ConfigurationError: a value of the wrong type or out of range.
@@ -41,9 +40,9 @@ class SlicePolicy:
 
     parent: float = 1.0
     """The weight of a step to a parent, in [0, 1]; 0 forbids it, as for the other weights."""
-    child: float = 0.9
+    child: float = 0.0
     """The weight of a step to a reply of the anchor, or of what follows from it."""
-    sibling: float = 0.5
+    sibling: float = 0.0
     """The weight of a step to the next or the previous reply to the same turn."""
     phases: Mapping[str, float] = field(default_factory=dict)
     """The weight of each phase, in [0, 1]; other phases weigh 1."""
@@ -65,13 +64,16 @@ class SlicePolicy:
             raise ConfigurationError(f"max_turns must be a whole number of at least 1 or None, got {most!r:.40}")
 
     @classmethod
-    def line(cls) -> Self:
-        """Return a policy that admits the anchor and its ancestors only: no sibling, nothing later.
+    def paper(cls) -> Self:
+        """Return the published policy, by which foreign branches fade.
 
-        >>> SlicePolicy.line().sibling
-        0.0
+        It admits all ancestors, replies up to six levels below the anchor, and of the ancestors' and the anchor's
+        siblings the nearest on either side, but not what follows those.
+
+        >>> SlicePolicy.paper().sibling
+        0.5
         """
-        return cls(child=0.0, sibling=0.0)
+        return cls(child=0.9, sibling=0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +215,9 @@ def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[t
     if side != "line" or n == anchor:
         for child in graph.children[n]:
             yield child, "child", "below" if side == "line" else side
-    if side != "below" and graph.parents[n] >= 0:
-        siblings = graph.replies(int(graph.parents[n]))
+    above = int(graph.parents[n])
+    if side != "below" and above >= 0 and graph.replies[above] > 1:
+        siblings = graph.main_replies(above)
         at = int(graph.siblings[n])
         for sibling in siblings[max(0, at - 1) : at] + siblings[at + 1 : at + 2]:
             yield sibling, "sibling", "beside"
@@ -225,8 +228,9 @@ def _unseen_siblings(
 ) -> dict[int, _Refusal]:
     """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one."""
     unseen: dict[int, _Refusal] = {}
-    for parent in {int(graph.parents[n]) for n in admitted} - {-1}:
-        replies = graph.replies(parent)
+    above = np.unique(graph.parents[list(admitted)])
+    for parent in above[(above >= 0) & (graph.replies[above] > 1)].tolist():
+        replies = graph.main_replies(parent)
         inside = [n for n in replies if n in admitted]
         for n in replies if len(inside) < len(replies) else ():
             if n not in admitted and n not in refused:

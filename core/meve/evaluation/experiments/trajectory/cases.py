@@ -22,8 +22,8 @@ Task: TypeAlias = Literal["parent", "continuation"]
 
 WINDOW = 100
 """The number of turns before or after a turn among which the right ones are looked for."""
-POLICIES = {"slices": SlicePolicy.line(), "default slices": SlicePolicy()}
-"""The policies whose leakage is measured: the line of ancestors, and the default."""
+POLICIES = {"slices": SlicePolicy(), "published slices": SlicePolicy.paper()}
+"""The policies whose leakage is measured: the default and the published one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +98,7 @@ def _find_features(
         anchor=len(window) - 1 if before else 0,
         vectors=vectors[window],
         coordinates=compute_coordinates(graph, vectors[window]),
+        parents=graph.parents,
     )
     words = _keyword_shares(index, turns[n].text, rows)
     candidates = [
@@ -107,8 +108,9 @@ def _find_features(
         for row, at, share in zip(rows.tolist(), local, words, strict=True)
     ]
     scorer = TrajectoryScorer(
-        view=view, semantic=SimilarityScorer(), outcomes={}, ranking=Ranking(), speaker=turns[n].speaker
-    )
+        view=view, semantic=SimilarityScorer(), outcomes={}, ranking=Ranking(), speaker=turns[n].speaker,
+        words=lambda _: words if before else np.append(np.zeros(1, np.float32), words),
+    )  # fmt: skip
     _, features = scorer.judge(Query(text=turns[n].text, vector=vectors[n]), candidates)
     found = {name: values for name, values in features.items() if name not in ("distance", "outcome")}
     for count, weights in ABLATIONS.items():
