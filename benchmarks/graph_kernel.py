@@ -82,7 +82,7 @@ def say(name: str, times: list[float]) -> None:
 def serve(file: Path, keys: Path) -> Iterator[tuple[str, psutil.Process]]:
     code = "from meve.cli import main; main()"
     options = ["--port", "0", "--rate", "1000000", "--burst", "1000000"]
-    command = [sys.executable, "-c", code, "kernel", "serve", "--file", str(file), "--keys", str(keys), *options]
+    command = [sys.executable, "-c", code, "kernel", "serve", "--graph", str(file), "--keys", str(keys), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None

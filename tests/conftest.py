@@ -1,5 +1,7 @@
-"""Fixtures: a memory in a file, and its clock."""
+"""Fixtures: a memory in a file, and its clock; a PostgreSQL database."""
 
+import os
+import uuid
 from datetime import UTC, datetime
 
 import pytest
@@ -37,3 +39,23 @@ def paper_memory(file, clock):
     """Return a memory under the published policy."""
     with GovernedMemory.open(file, clock=clock, audit_key=KEY, policy=Policy.paper()) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def postgres_server(tmp_path_factory):
+    """Return the URL of a PostgreSQL server that all processes of the test run share."""
+    pytest.importorskip("psycopg_pool", reason="PostgreSQL needs the extra postgres")
+    from tests.postgres import shared_server
+
+    folder = tmp_path_factory.getbasetemp()
+    with shared_server(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """Return the URL of an empty schema."""
+    from tests.postgres import own_schema
+
+    with own_schema(postgres_server, f"meve_{uuid.uuid4().hex}") as url:
+        yield url

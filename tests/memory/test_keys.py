@@ -327,7 +327,8 @@ def test_invalid_master_key_is_refused(file, tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from meve.memory.stores.sqlite import _key_file, _connections, store
+from meve import _sqlite
+from meve.memory.stores.sqlite import _key_file, store
 from tests.memories import open_memory
 memory = open_memory(Path(sys.argv[1]))
 def die(*_args):
@@ -598,7 +599,7 @@ open_memory(Path(sys.argv[1]))
 
 
 def test_plain_pages_that_a_reader_kept_are_dropped_at_the_next_opening(file, clock, monkeypatch):
-    monkeypatch.setattr("meve.memory.stores.sqlite._connections.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("meve._sqlite.WAIT_SECONDS", 0.1)
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")
     as_plain(file)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from meve.memory._private_files import write_private
+from meve._private_files import write_private
 from tests.memories import open_memory
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes of files")

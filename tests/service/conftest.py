@@ -15,3 +15,9 @@ def served(tmp_path_factory):
         assert authority.add(TALK) == len(TALK)
         authority.close()
         yield served
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request, tmp_path):
+    """Return where a kernel may keep its graph: a folder for an SQLite file, or the URL of a PostgreSQL database."""
+    return tmp_path if request.param == "sqlite" else request.getfixturevalue("postgres_url")

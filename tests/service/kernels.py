@@ -31,8 +31,9 @@ def entries(turns=TALK, tenant="acme", conversation="c", key=None):
     return [TurnEntry.from_turn(turn, tenant, conversation, key) for turn in turns]
 
 
-def open_kernel(folder, keys=KEYS, **limits):
-    return GraphKernel.open(folder / "kernel.db", keys, KernelLimits(**limits))
+def open_kernel(place, keys=KEYS, **limits):
+    """Open the kernel at a PostgreSQL URL, or in a folder."""
+    return GraphKernel.open(place if isinstance(place, str) else place / "kernel.db", keys, KernelLimits(**limits))
 
 
 class Served:

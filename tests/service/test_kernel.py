@@ -10,13 +10,10 @@ import httpx
 import jsonschema
 import pytest
 
-from meve.conversation import Conversation, PlacedTurn, SlicePolicy, TurnGraph
+from meve.conversation import Conversation, SlicePolicy, TurnGraph
 from meve.errors import (
     AdmissibilityError,
     ConfigurationError,
-    DuplicateIdError,
-    StoreCorruptError,
-    StoreVersionError,
     UnknownIdError,
     ValidationError,
 )  # fmt: skip
@@ -69,7 +66,7 @@ def test_bearer_tokens_are_stored_hashed_and_revoked_at_once(served):
     token = served.kernel.store.grant("short", "acme")
     with closing(served.authority(bearer=token)) as authority:
         authority.cut(GRAPH, "7", POLICY)
-        folder = served.kernel.store.file.parent
+        folder = served.kernel.store.database.file.parent
         assert not any(token.encode() in path.read_bytes() for path in folder.iterdir())
         served.kernel.store.revoke("short")
         with pytest.raises(AdmissibilityError, match="status 401"):
@@ -77,7 +74,7 @@ def test_bearer_tokens_are_stored_hashed_and_revoked_at_once(served):
 
 
 def test_kernel_file_holds_no_text(served):
-    folder = served.kernel.store.file.parent
+    folder = served.kernel.store.database.file.parent
     assert not any(b"expires in an hour" in path.read_bytes() for path in folder.iterdir())
 
 
@@ -87,81 +84,6 @@ def test_content_key_hides_texts_from_guessing_and_must_be_shared(tmp_path):
         assert authority.cut(GRAPH, "7", POLICY).turns == SLICE
         with closing(served.authority()) as other, pytest.raises(AdmissibilityError, match="another content_key"):
             other.cut(GRAPH, "7", POLICY)
-
-
-def test_slices_are_cached_by_anchor_policy_and_version(tmp_path):
-    with closing(open_kernel(tmp_path)) as kernel:
-        kernel.add("acme", "c", entries())
-        assert not kernel.cut("acme", "c", "7", POLICY).is_cached
-        assert kernel.cut("acme", "c", "7", POLICY).is_cached
-        assert not kernel.cut("acme", "c", "6", POLICY).is_cached
-        assert not kernel.cut("acme", "c", "7", SlicePolicy()).is_cached
-        kernel.add("acme", "c", entries([PlacedTurn(id="8", text="", parents=("7",))]))
-        again = kernel.cut("acme", "c", "7", POLICY)
-        assert not again.is_cached
-        assert "8" in {turn for turn, _, _ in again.turns}
-
-
-def test_version_tells_all_turns_whatever_the_batches(tmp_path):
-    with closing(open_kernel(tmp_path)) as kernel:
-        first = kernel.add("acme", "c", entries())[2]
-        kernel.forget("acme", "c")
-        for each in entries():
-            last = kernel.add("acme", "c", [each])[2]
-        assert last == first
-        assert kernel.add("other", "c", entries())[2] != first
-
-
-def test_forgotten_conversation_is_gone_from_memory_and_file(tmp_path):
-    with closing(open_kernel(tmp_path)) as kernel:
-        kernel.add("acme", "c", entries([PlacedTurn(id="sentinel-turn", text="x")]))
-        kernel.cut("acme", "c", "sentinel-turn", POLICY)
-        assert kernel.forget("acme", "c") == 1
-        with pytest.raises(UnknownIdError):
-            kernel.cut("acme", "c", "sentinel-turn", POLICY)
-        assert not any(b"sentinel-turn" in path.read_bytes() for path in tmp_path.iterdir())
-
-
-def test_refused_batch_adds_nothing(tmp_path):
-    with closing(open_kernel(tmp_path, conversation_turns=8, batch_turns=9)) as kernel:
-        kernel.add("acme", "c", entries())
-        for turns, error in [
-            ([PlacedTurn(id="8", text=""), PlacedTurn(id="9", text="", parents=("none",))], UnknownIdError),
-            ([PlacedTurn(id="8", text=""), PlacedTurn(id="1", text="other")], DuplicateIdError),
-            ([PlacedTurn(id=str(n), text="") for n in (8, 9)], ValidationError),
-            ([PlacedTurn(id=str(n), text="") for n in range(10)], ValidationError),
-        ]:
-            with pytest.raises(error):
-                kernel.add("acme", "c", entries(turns))
-        assert kernel.add("acme", "c", [])[1] == 7
-
-
-def test_slice_beyond_the_limit_is_refused_not_cut_short(tmp_path):
-    with closing(open_kernel(tmp_path, slice_turns=5)) as kernel:
-        kernel.add("acme", "c", entries())
-        with pytest.raises(ValidationError, match="more than 5 turns: set max_turns"):
-            kernel.cut("acme", "c", "7", POLICY)
-        assert len(kernel.cut("acme", "c", "7", SlicePolicy(max_turns=5)).turns) == 5
-
-
-def test_altered_or_foreign_file_is_refused(tmp_path):
-    import sqlite3
-
-    with closing(open_kernel(tmp_path)) as kernel:
-        kernel.add("acme", "c", entries())
-        with closing(sqlite3.connect(kernel.store.file)) as connection, connection:
-            connection.execute("""UPDATE turns SET parents = '["1"]' WHERE turn = '4'""")
-        with pytest.raises(StoreCorruptError, match="was altered"):
-            kernel.cut("acme", "c", "7", POLICY)
-    with closing(sqlite3.connect(tmp_path / "kernel.db")) as connection, connection:
-        connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreVersionError, match="upgrade"):
-        open_kernel(tmp_path)
-    (tmp_path / "kernel.db").write_bytes(b"no database, but longer than a header of SQLite needs" * 9)
-    for path in tmp_path.glob("kernel.db-*"):
-        path.unlink()
-    with pytest.raises(StoreCorruptError, match="damaged or no file"):
-        open_kernel(tmp_path)
 
 
 def test_rate_limiter_gives_a_burst_and_then_the_rate():

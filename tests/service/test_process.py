@@ -58,10 +58,10 @@ def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
     assert "created" in run("new-key", "2026-10", "--keys", keys).stdout
     assert stat.S_IMODE(keys.stat().st_mode) == 0o600
     public.write_text(run("public-keys", "--keys", keys).stdout)
-    bearer = run("grant", "app", "--tenant", "acme", "--may-add", "--file", file).stdout.strip()
+    bearer = run("grant", "app", "--tenant", "acme", "--may-add", "--graph", file).stdout.strip()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    options = ("--file", file, "--keys", keys, "--port", port)
+    options = ("--graph", file, "--keys", keys, "--port", port)
 
     def make_authority():
         return KernelAuthority(
@@ -102,16 +102,16 @@ def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
 
 
 def test_kernel_refuses_to_start_without_a_key(tmp_path):
-    result = run("serve", "--file", tmp_path / "kernel.db")
+    result = run("serve", "--graph", tmp_path / "kernel.db")
     assert result.returncode == 1
     assert "has no signing key" in result.stderr
     assert not (tmp_path / "kernel.db").exists()
-    result = run("serve", "--file", tmp_path / "kernel.db", "--keys", tmp_path / "none")
+    result = run("serve", "--graph", tmp_path / "kernel.db", "--keys", tmp_path / "none")
     assert (result.returncode, "there is no key file" in result.stderr) == (1, True)
 
 
 def test_key_may_come_from_the_environment(tmp_path):
-    with serving("--file", tmp_path / "k.db", "--port", 0, log=tmp_path / "log", **{ENVIRONMENT: KEYS.to_json()}) as (
+    with serving("--graph", tmp_path / "k.db", "--port", 0, log=tmp_path / "log", **{ENVIRONMENT: KEYS.to_json()}) as (
         _,
         url,
     ):
@@ -155,7 +155,7 @@ def test_port_in_use_is_named(tmp_path):
     keys = tmp_path / "keys"
     run("new-key", "a", "--keys", keys)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        result = run("serve", "--file", tmp_path / "k.db", "--keys", keys, "--port", listener.getsockname()[1])
+        result = run("serve", "--graph", tmp_path / "k.db", "--keys", keys, "--port", listener.getsockname()[1])
     assert result.returncode == 1
     assert "can't listen on 127.0.0.1" in result.stderr
 

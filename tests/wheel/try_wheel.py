@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index")
+EXTRAS = ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index", "kernel", "postgres")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")

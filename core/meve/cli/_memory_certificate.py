@@ -33,9 +33,9 @@ def certificate(
 
     Exits with 4 if a checked certificate doesn't hold.
     """
+    from meve._private_files import write_private
     from meve.errors import ValidationError
     from meve.memory import ErasureCertificate
-    from meve.memory._private_files import write_private
 
     if (user is None) == (check is None):
         raise typer.BadParameter("give either --user or --check")

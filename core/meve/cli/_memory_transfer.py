@@ -42,7 +42,7 @@ def export(
     if to is None:
         write_json(data)
     else:
-        from meve.memory._private_files import write_private
+        from meve._private_files import write_private
 
         write_private(to, json.dumps(data, indent=2) + "\n")
         print_line(f"{format_count(len(data['records']), 'memory', 'memories')} of {user}: {to}")

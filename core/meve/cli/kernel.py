@@ -1,5 +1,6 @@
 """`meve kernel`: runs the graph kernel, and manages its keys and its tenants' tokens."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ from meve.cli._render import print_line, print_message, write_output
 from meve.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from meve.service.kernel._store import GraphStore
     from meve.service.kernel.keys import SigningKeys
 
 kernel_app = typer.Typer(
@@ -22,14 +24,16 @@ kernel_app = typer.Typer(
 
 NEEDS = {"cryptography": "kernel"}
 
-File = Annotated[Path, typer.Option(envvar="MEVE_KERNEL", help="The kernel's file.", metavar="FILE")]
+Graph = Annotated[
+    str, typer.Option(envvar="MEVE_KERNEL", help="The graph: a file, or postgresql://user@host/database.")
+]
 KeyFile = Annotated[Path, typer.Option("--keys", help="The key file.", metavar="FILE")]
 KeyId = Annotated[str, typer.Argument(help="The key's id, such as 2026-11.", metavar="ID")]
 Name = Annotated[str, typer.Argument(help="A name for the token.", metavar="NAME")]
 
 
 def serve(
-    file: File,
+    graph: Graph,
     keys: Annotated[
         Path | None, typer.Option(help="The key file; MEVE_KERNEL_KEYS may hold its content instead.", metavar="FILE")
     ] = None,
@@ -56,7 +60,7 @@ def serve(
             "warning", f"{host} is open to other machines: put TLS in front, since bearer tokens are sent plain"
         )
     run_server(
-        GraphKernel.open(file, signing, limits), host, port,
+        GraphKernel.open(graph, signing, limits), host, port,
         lambda url: write_output(f"listening on {url}, signing with key {signing.current}\n"),
     )  # fmt: skip
 
@@ -113,49 +117,40 @@ def public_keys(
 def grant(
     name: Name,
     tenant: Annotated[str, typer.Option(help="The tenant's name.")],
-    file: File,
+    graph: Graph,
     may_add: Annotated[bool, typer.Option(help="Permit adding turns and forgetting conversations.")] = False,
 ) -> None:
     """Print a new bearer token for a tenant. Only its hash is stored, so it can't be printed again."""
-    from meve.service.kernel._store import GraphStore
-
-    store = GraphStore(file)
-    try:
+    with closing(_open_store(graph, create=True)) as store:
         write_output(f"{store.grant(name, tenant, may_add=may_add)}\n")
-    finally:
-        store.close()
 
 
-def revoke(name: Name, file: File) -> None:
+def revoke(name: Name, graph: Graph) -> None:
     """Remove a bearer token at once."""
-    from meve.service.kernel._store import GraphStore
-
-    if not file.exists():
-        raise ConfigurationError(f"there is no file {file}")
-    store = GraphStore(file)
-    try:
+    with closing(_open_store(graph)) as store:
         store.revoke(name)
-    finally:
-        store.close()
     print_line(f"revoked {name}")
 
 
-def grants(file: File) -> None:
+def grants(graph: Graph) -> None:
     """List the bearer tokens by name, without the tokens."""
-    from meve.service.kernel._store import GraphStore
-
-    if not file.exists():
-        raise ConfigurationError(f"there is no file {file}")
-    store = GraphStore(file)
-    try:
+    with closing(_open_store(graph)) as store:
         for each in store.grants():
             print_line(f"{each.name}  {each.tenant}  {'slices and turns' if each.may_add else 'slices'}")
-    finally:
-        store.close()
+
+
+def _open_store(graph: str, *, create: bool = False) -> "GraphStore":
+    from meve._postgres import is_postgres_url
+    from meve.service.kernel._graphs import open_graph
+    from meve.service.kernel._store import GraphStore
+
+    if not create and not is_postgres_url(graph) and not Path(graph).exists():
+        raise ConfigurationError(f"there is no file {graph}")
+    return GraphStore(open_graph(graph))
 
 
 def _save(signing: "SigningKeys", path: Path) -> None:
-    from meve.memory._private_files import write_private
+    from meve._private_files import write_private
 
     fresh = path.with_name(f"{path.name}.new")
     write_private(fresh, signing.to_json())

@@ -114,7 +114,7 @@ class _Doors:
 
     def serve(self, work: Work, *, changes: bool = False) -> Endpoint:
         async def respond(request: Request) -> Response:
-            grant = self._authenticate(request)  # a few microseconds; a thread would take longer
+            grant = await self._authenticate(request)
             if wait := self._limiter.take(grant.tenant):
                 raise DeniedError(429, "rate", f"too many requests: wait {wait:.3f} s", Retry_After=str(int(wait) + 1))
             if changes and not grant.may_add:
@@ -135,10 +135,16 @@ class _Doors:
 
         return respond
 
-    def _authenticate(self, request: Request) -> Grant:
+    async def _authenticate(self, request: Request) -> Grant:
         given = request.headers.getlist("authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        grant = self.kernel.store.authenticate(token) if scheme.lower() == "bearer" else None
+        store, grant = self.kernel.store, None
+        if scheme.lower() == "bearer":  # a thread takes longer than a file, but a server may not answer
+            grant = (
+                await run_in_threadpool(store.authenticate, token)
+                if store.database.is_remote
+                else store.authenticate(token)
+            )
         if grant is None:
             raise DeniedError(401, "unauthenticated", "give a valid bearer token", WWW_Authenticate="Bearer")
         return grant
@@ -190,14 +196,14 @@ def explain(error: Exception) -> DeniedError:
     if isinstance(error, ValidationError):
         return DeniedError(422, "invalid", str(error))
     if isinstance(error, StoreBusyError):
-        return DeniedError(503, "busy", "the kernel's file is busy: try again", Retry_After="1")
+        return DeniedError(503, "busy", "the kernel's graph is busy: try again", Retry_After="1")
     if isinstance(error, ClientDisconnect):
         return DeniedError(400, "no_json", "the client left")
     _LOG.error(
         "a request failed: %s", f"{type(error).__name__}: {error}" if isinstance(error, MeveError) else type(error)
     )
     if isinstance(error, StorageError):
-        return DeniedError(503, "storage", "the kernel's file can't be used: see the kernel's log")
+        return DeniedError(503, "storage", "the kernel's graph can't be used: see the kernel's log")
     return DeniedError(500, "internal", "the kernel failed: see its log")
 
 

@@ -18,7 +18,7 @@ _ERRORS = {
     422: "Invalid values; the message names them.",
     429: "Too many requests of this tenant; Retry-After holds seconds.",
     500: "The kernel failed; its log holds more.",
-    503: "The kernel's file can't be used, or is busy.",
+    503: "The kernel's graph can't be used, or is busy.",
 }
 _ALWAYS = (400, 401, 408, 413, 422, 429, 500, 503)
 _NAME = {"type": "string", "minLength": 1, "maxLength": MAX_ID}

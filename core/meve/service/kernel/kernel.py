@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from meve.conversation.graph import PlacedTurn, TurnGraph
 from meve.conversation.slices import ClosedBranch, SlicePolicy, cut_slice
 from meve.errors import StoreCorruptError, UnknownIdError, ValidationError
+from meve.service.kernel._graphs import open_graph
 from meve.service.kernel._store import GraphStore
 from meve.service.kernel.keys import SigningKeys
 from meve.service.kernel.limits import KernelLimits
@@ -75,16 +76,23 @@ class GraphKernel:
         self._loads = tuple(threading.Lock() for _ in range(_LOADS))
 
     @classmethod
-    def open(cls, file: str | Path, keys: SigningKeys, limits: KernelLimits | None = None) -> Self:
-        """Open the kernel of a file, which is created if it is missing.
+    def open(cls, graph: str | Path, keys: SigningKeys, limits: KernelLimits | None = None) -> Self:
+        """Open the kernel of a graph: an SQLite file, or a PostgreSQL database. What is missing is created.
+
+        Args:
+            graph: a path, or `postgresql://user@host:port/database`.
+            keys: the keys.
+            limits: what a request may take.
 
         Raises:
-            StorageError: the file can't be used, or is of another kind.
+            StorageError: the file or database can't be used, or is of another kind.
+            ConfigurationError: an invalid URL.
+            MissingExtraError: psycopg isn't installed.
         """
-        return cls(GraphStore(Path(file)), keys, limits)
+        return cls(GraphStore(open_graph(graph)), keys, limits)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the graph."""
         self.store.close()
 
     def add(self, tenant: str, conversation: str, entries: Sequence[TurnEntry]) -> tuple[int, int, str]:
@@ -96,7 +104,7 @@ class GraphKernel:
             ValidationError: an invalid id, or more turns than allowed.
             DuplicateIdError: a turn is there already, and differs.
             UnknownIdError: a parent is neither there nor before its reply.
-            StorageError: the file can't be written.
+            StorageError: the graph can't be written.
         """
         check_name(tenant, "tenant")
         check_name(conversation, "conversation")
@@ -105,10 +113,10 @@ class GraphKernel:
         return self.store.add(tenant, conversation, entries, self.limits.conversation_turns)
 
     def forget(self, tenant: str, conversation: str) -> int:
-        """Erase a conversation from the file and from memory, and return how many turns it had.
+        """Erase a conversation from the graph and from memory, and return how many turns it had.
 
         Raises:
-            StorageError: the file can't be written.
+            StorageError: the graph can't be written.
         """
         turns = self.store.forget(tenant, conversation)
         with self._lock:
@@ -123,7 +131,7 @@ class GraphKernel:
         Raises:
             UnknownIdError: the tenant has no such conversation, or the conversation no such turn.
             ValidationError: the slice would have more turns than allowed.
-            StorageError: the file can't be read, or was altered.
+            StorageError: the graph can't be read, or was altered.
         """
         version = self.store.version(tenant, conversation)
         phases = tuple(sorted(policy.phases.items()))

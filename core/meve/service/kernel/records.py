@@ -58,7 +58,7 @@ def check_name(value: object, name: str, *, may_be_empty: bool = False) -> str:
     r"""Return a text that can be signed and stored as an id.
 
     Raises:
-        ValidationError: no text, blank, longer than 256 characters, or with lone surrogates.
+        ValidationError: no text, blank, longer than 256 characters, with lone surrogates or U+0000.
 
     >>> check_name("\ud83d", "anchor")
     Traceback (most recent call last):
@@ -72,6 +72,8 @@ def check_name(value: object, name: str, *, may_be_empty: bool = False) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise ValidationError(f"{name} must be valid UTF-8: remove lone surrogates") from None
+    if "\0" in value:
+        raise ValidationError(f"{name} must not contain U+0000, got {value!r:.80}")  # PostgreSQL can't store it
     return value
 
 
@@ -121,6 +123,7 @@ class TurnEntry:
         time = self.time
         if time is not None and (isinstance(time, bool) or not isinstance(time, int | float) or not _is_finite(time)):
             raise ValidationError(f"the time of turn {self.id!r:.80} must be seconds or None, got {time!r:.40}")
+        object.__setattr__(self, "time", None if time is None else float(time) + 0.0)  # as databases hold it: no -0.0
         if not isinstance(self.content, str) or not _HASH.fullmatch(self.content):
             raise ValidationError(f"the content of turn {self.id!r:.80} must be a hash of 64 hexadecimal digits")
 

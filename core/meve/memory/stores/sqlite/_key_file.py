@@ -18,8 +18,8 @@ from typing import Self, TypeAlias
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from meve._private_files import create_private
 from meve.errors import ConfigurationError, KeyFileError
-from meve.memory._private_files import create_private
 
 MasterKey: TypeAlias = bytes | Path | Callable[[], bytes]
 """A master key of 16 bytes or more, the file that holds it, or a function that returns it."""

@@ -4,8 +4,8 @@ import logging
 import sqlite3
 from collections.abc import Iterable
 
+from meve._sqlite import Connections
 from meve.errors import KeyFileError
-from meve.memory.stores.sqlite._connections import Connections
 from meve.memory.stores.sqlite._key_file import KeyFile
 from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_setting
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
+from meve._sqlite import check_process
 from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import micros_or_none, to_micros
 from meve.memory.records import SHARED, SharedScore, StoredRecord
 from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
-from meve.memory.stores.sqlite._connections import check_process
 from meve.memory.stores.sqlite._record_query import count_records, read_content, read_fields, read_records
 from meve.memory.stores.sqlite._rows import (
     COLUMNS,

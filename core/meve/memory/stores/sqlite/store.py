@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+from meve._sqlite import NO_TRUST, Connections, map_error
 from meve.errors import StorageError, StoreCorruptError
-from meve.memory.stores.sqlite._connections import NO_TRUST, Connections, map_error
 from meve.memory.stores.sqlite._key_file import KeyFile, MasterKey, check_master_key
 from meve.memory.stores.sqlite._recovery import recover
 from meve.memory.stores.sqlite._schema import check_ours, migrate

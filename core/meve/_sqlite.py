@@ -1,4 +1,4 @@
-"""Connections to a memory's file: a pool of them, their settings, and SQLite's errors as MeVe's."""
+"""Connections to an SQLite file: a pool of them, their settings, and SQLite's errors as MeVe's."""
 
 import os
 import random
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from meve._fork_safety import GATE, ForkSafeLock
+from meve._private_files import create_private
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
-from meve.memory._private_files import create_private
 
 WAIT_SECONDS = 60.0
 """The longest wait of a writer for other writers."""
@@ -34,10 +34,15 @@ class Connections:
     """Lends connections: one that writes, to one thread at a time, and any number that read.
 
     A forked process opens connections of its own.
+
+    Args:
+        file: the file.
+        settings: the statements that set up each connection.
+        wait_seconds: the longest wait of a writer for other processes; `WAIT_SECONDS` by default.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, settings: Sequence[str] = SETTINGS, *, wait_seconds: float | None = None) -> None:
+        self.file, self.settings, self.wait_seconds = file, settings, wait_seconds or WAIT_SECONDS
         self._idle: list[sqlite3.Connection] = []
         self._guard, self._writers = ForkSafeLock(), ForkSafeLock()
         self._writer: sqlite3.Connection | None = None
@@ -46,7 +51,7 @@ class Connections:
         _OPEN.add(self)
 
     @contextmanager
-    def first(self, settings: Sequence[str] = SETTINGS) -> Iterator[sqlite3.Connection]:
+    def first(self, settings: Sequence[str] | None = None) -> Iterator[sqlite3.Connection]:
         """Lend a connection in autocommit mode, for the schema; without settings it changes nothing by itself."""
         with GATE.passing():
             connection = self.opened(settings)
@@ -102,14 +107,14 @@ class Connections:
                 self._writer = self.opened()
             yield self._writer
 
-    def opened(self, settings: Sequence[str] = SETTINGS) -> sqlite3.Connection:
+    def opened(self, settings: Sequence[str] | None = None) -> sqlite3.Connection:
         """Return a new connection, in autocommit mode; a new file is private from the first moment."""
         create_private(self.file)
         connection = sqlite3.connect(
-            self.file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            self.file, timeout=self.wait_seconds, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         try:
-            for setting in settings:
+            for setting in self.settings if settings is None else settings:
                 _set(connection, setting)
         except BaseException:
             connection.close()
@@ -156,7 +161,7 @@ class Connections:
         try:
             yield
         except sqlite3.DatabaseError as cause:
-            raise map_error(cause, self.file, doing) from cause
+            raise map_error(cause, self.file, doing, self.wait_seconds) from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{self.file} is damaged: restore it from a copy") from cause
 
@@ -197,14 +202,16 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
 
 
-def map_error(cause: sqlite3.DatabaseError, file: Path, doing: str) -> StorageError:
+def map_error(cause: sqlite3.DatabaseError, file: Path, doing: str, wait_seconds: float | None = None) -> StorageError:
     """Return SQLite's error as one of MeVe's that names the file and the next step."""
     code = getattr(cause, "sqlite_errorcode", None)
     primary = code & 0xFF if code is not None else None
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreBusyError(f"{file} has been locked by other writers for over {WAIT_SECONDS:.0f} s: try again")
+        return StoreBusyError(
+            f"{file} has been locked by other writers for over {wait_seconds or WAIT_SECONDS:.0f} s: try again"
+        )
     if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return StoreCorruptError(f"{file} is damaged, or no memory ({cause}): restore it from a copy")
+        return StoreCorruptError(f"{file} is damaged, or a file of another kind ({cause}): restore it from a copy")
     if primary == sqlite3.SQLITE_FULL:
         return StorageError(f"{file} can't be {doing}: the disk is full ({cause}); nothing was changed")
     if primary in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):

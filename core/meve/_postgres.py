@@ -1,0 +1,224 @@
+"""Connections to a PostgreSQL database: a pool of them, transactions, and psycopg's errors as MeVe's."""
+
+import os
+import selectors
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from meve._extras import require_imports
+from meve._fork_safety import GATE, ForkSafeLock
+from meve.errors import ConfigurationError, StorageError, StoreBusyError, StoreCorruptError
+
+if TYPE_CHECKING:
+    import psycopg
+    import psycopg_pool
+
+    Pool: TypeAlias = psycopg_pool.ConnectionPool[psycopg.Connection[tuple[Any, ...]]]
+
+NEEDS = {"psycopg": "postgres", "psycopg_pool": "postgres"}
+PREFIXES = ("postgresql://", "postgres://")
+DEFAULTS = {
+    "connect_timeout": "5",
+    "tcp_user_timeout": "10000",  # milliseconds; without it a server that vanished is noticed after minutes
+    "fallback_application_name": "meve",
+}
+"""What the URL may set otherwise."""
+
+_INHERITED: list[object] = []
+"""A forked process's copies of its parent's pools. Closing them would end the parent's sessions."""
+
+
+def is_postgres_url(target: object) -> bool:
+    """Return whether a text names a PostgreSQL database.
+
+    >>> is_postgres_url("postgresql://localhost/graph"), is_postgres_url("graph.db")
+    (True, False)
+    """
+    return isinstance(target, str) and target.startswith(PREFIXES)
+
+
+class Rows:
+    """Runs statements on one connection; placeholders are `?`, as in SQLite."""
+
+    def __init__(self, cursor: "psycopg.Cursor[tuple[Any, ...]]") -> None:
+        self._cursor = cursor
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
+        """Run a statement, and return the cursor with its rows."""
+        return self._cursor.execute(_translate(statement), values)
+
+    def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":
+        """Run a statement once for each row of values, without waiting for each."""
+        self._cursor.executemany(_translate(statement), values)
+        return self._cursor
+
+
+class PostgresDatabase:
+    """Lends connections to a database. Safe to share between threads; a forked process opens its own.
+
+    Args:
+        url: `postgresql://user@host:port/database`. What it leaves out comes from libpq's environment variables, and
+            the password from `~/.pgpass` too.
+        connections: the most connections at once.
+        wait_seconds: the longest wait for a connection, and for a lock of another transaction.
+
+    Raises:
+        ConfigurationError: an invalid URL.
+        MissingExtraError: psycopg isn't installed.
+    """
+
+    def __init__(self, url: str, *, connections: int = 16, wait_seconds: float = 5.0) -> None:
+        with require_imports("PostgreSQL", NEEDS):
+            import psycopg
+            import psycopg_pool  # noqa: F401
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError:  # its message holds the URL, and with it the password
+            raise ConfigurationError("a PostgreSQL URL must be like postgresql://user@host:5432/database") from None
+        self._settings = psycopg.conninfo.make_conninfo("", **{**DEFAULTS, **given})
+        self.name = _describe(given)
+        self._most, self._wait = connections, wait_seconds
+        self._guard = ForkSafeLock()
+        self._pool: Pool | None = None
+        self._closed = False
+        _OPEN.add(self)
+
+    def check(self) -> None:
+        """Connect once, outside the pool, which would only tell that it has no connection, not why.
+
+        Raises:
+            StorageError: the server can't be reached or refuses, or the database isn't in UTF-8.
+        """
+        import psycopg
+
+        with self._map_errors(), psycopg.connect(self._settings) as connection:
+            encoding = connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            raise StorageError(f"{self.name} has the encoding {encoding}: create one with the encoding UTF8")
+
+    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement that reads.
+
+        Raises:
+            StorageError: the database can't be used.
+        """
+        with self._lend() as rows:
+            return rows.execute(statement, values).fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """Lend a connection that sees one state of the database.
+
+        Raises:
+            StorageError: the database can't be used.
+        """
+        with self._lend() as rows:
+            rows.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield rows
+
+    @contextmanager
+    def writing(self) -> Iterator[Rows]:
+        """Lend a connection in a transaction: commit when the block ends, roll back when it raises.
+
+        Raises:
+            StorageError: the database can't be used; if it fails during the commit, the commit may have happened.
+        """
+        with self._lend() as rows:
+            rows.execute("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+            yield rows
+
+    @contextmanager
+    def _lend(self) -> Iterator[Rows]:
+        with (
+            GATE.passing(),
+            self._map_errors(),
+            self._open_pool().connection() as connection,
+            connection.cursor() as cursor,
+        ):
+            yield Rows(cursor)
+
+    def _open_pool(self) -> "Pool":
+        import psycopg_pool
+
+        with self._guard:
+            if self._closed:
+                raise StorageError(f"{self.name} is closed: open it again")
+            if self._pool is None:
+                self._pool = psycopg_pool.ConnectionPool(
+                    self._settings, kwargs={"autocommit": True}, min_size=0, max_size=self._most, timeout=self._wait,
+                    reconnect_timeout=self._wait, configure=self._configure, check=_check_alive, open=True,
+                )  # fmt: skip
+            return self._pool
+
+    def _configure(self, connection: "psycopg.Connection[Any]") -> None:
+        connection.execute(f"SET lock_timeout = {round(self._wait * 1000)}")
+
+    def close(self) -> None:
+        """Close all connections."""
+        with self._guard:
+            self._closed, pool, self._pool = True, self._pool, None
+        if pool is not None:
+            pool.close()
+
+    def forked(self) -> None:
+        """Start without connections: they belong to the parent process."""
+        if self._pool is not None:
+            _INHERITED.append(self._pool)
+            self._pool = None
+
+    @contextmanager
+    def _map_errors(self) -> Iterator[None]:
+        import psycopg
+        from psycopg import errors
+        from psycopg_pool import PoolTimeout
+
+        try:
+            yield
+        except (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure) as cause:
+            raise StoreBusyError(f"other writers kept {self.name} locked: try again") from cause
+        except PoolTimeout as cause:
+            raise StoreBusyError(f"{self.name} gave no connection in {self._wait:.0f} s: try again") from cause
+        except (errors.UndefinedTable, errors.UndefinedColumn) as cause:
+            raise StoreCorruptError(f"{self.name} lacks a table or a column: {_first_line(cause)}") from cause
+        except psycopg.Error as cause:
+            raise StorageError(f"{self.name} can't be used: {_first_line(cause)}") from cause
+
+
+def _translate(statement: str) -> bytes:
+    return statement.replace("?", "%s").encode()
+
+
+def _first_line(cause: Exception) -> str:
+    """Return the first line of a message; further ones may hold values of rows."""
+    return next(iter(str(cause).splitlines()), type(cause).__name__)
+
+
+def _describe(settings: dict[str, Any]) -> str:
+    host = settings.get("host") or settings.get("hostaddr") or os.environ.get("PGHOST")
+    database = settings.get("dbname") or os.environ.get("PGDATABASE")
+    return f"the PostgreSQL database{f' {database}' if database else ''}{f' at {host}' if host else ''}"
+
+
+def _check_alive(connection: "psycopg.Connection[Any]") -> None:
+    """Refuse a kept connection that the server has closed, without asking the server."""
+    import psycopg
+
+    with selectors.DefaultSelector() as selector:
+        selector.register(connection.fileno(), selectors.EVENT_READ)
+        if selector.select(0):
+            connection.close()  # the pool would keep it
+            raise psycopg.OperationalError("the server closed the connection")
+
+
+_OPEN: "weakref.WeakSet[PostgresDatabase]" = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for database in list(_OPEN):
+        database.forked()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

