@@ -1,18 +1,23 @@
 """MeVeChatStore: one user's messages in governed memory, as a LlamaIndex chat store."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from pydantic import ConfigDict, Field
 
+from llama_index_meve._archive_order import Placed, order_of
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._message_json import message_to_json, messages_from_records
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
+from meve.memory.messages.messages import Message
 from meve.memory.records import UserId, user_key
+
+T = TypeVar("T")
 
 
 class MeVeChatStore(AsyncDBChatStore):
@@ -20,7 +25,7 @@ class MeVeChatStore(AsyncDBChatStore):
 
     A key is a session. Messages expire as the policy says for turns of a conversation. Deleted messages are erased
     from the file. The audit log records every change, without content. `memory.search` doesn't recall messages. Other
-    users' messages can't be reached.
+    users' messages can't be reached. Calls that overlap write in the order in which they were made.
 
     Args:
         memory: the governed memory; the caller closes it.
@@ -86,7 +91,10 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.page`.
         """
-        return await run_in_thread(self._page, key, status, limit=limit, offset=offset or 0)
+        page = partial(self._page, key, status, limit=limit, offset=offset or 0)
+        if limit is None and not offset and status is MessageStatus.ACTIVE:
+            return await order_of(self.memory).read((self.user_id, key), page)
+        return _messages(await run_in_thread(page))
 
     async def get_last_messages(
         self, key: str, n: int, status: MessageStatus | None = MessageStatus.ACTIVE
@@ -96,7 +104,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.page`.
         """
-        return await run_in_thread(self._page, key, status, limit=n, newest=True)
+        return _messages(await run_in_thread(self._page, key, status, limit=n, newest=True))
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
         """Count a session's messages of a status; None for any.
@@ -122,7 +130,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.add`.
         """
-        await run_in_thread(self._write, self.memory.messages.add, key, messages, status)
+        await self._change(self._write, self.memory.messages.add, key, messages, status)
 
     async def set_messages(
         self, key: str, messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
@@ -132,7 +140,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             MeveError: as `memory.messages.replace`.
         """
-        await run_in_thread(self._write, self.memory.messages.replace, key, messages, status)
+        await self._change(self._write, self.memory.messages.replace, key, messages, status)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Erase the message at a position in `get_messages(key)`, from 0, and return it; None for an invalid position.
@@ -144,7 +152,7 @@ class MeVeChatStore(AsyncDBChatStore):
         """
         if idx < 0:
             return None
-        return next(iter(await run_in_thread(self._take, key, limit=1, offset=idx)), None)
+        return next(iter(_messages(await self._change(self._take, key, limit=1, offset=idx))), None)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Erase a session's messages of a status (None for any), and the records derived from them.
@@ -152,7 +160,7 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             HoldError: a message is on hold; nothing is erased.
         """
-        await run_in_thread(self._take, key, archived=_is_archived(status))
+        await self._change(self._take, key, archived=_is_archived(status))
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Erase the n oldest active messages and return them.
@@ -160,26 +168,36 @@ class MeVeChatStore(AsyncDBChatStore):
         Raises:
             HoldError: a message is on hold; nothing is erased.
         """
-        return await run_in_thread(self._take, key, limit=n)
+        return _messages(await self._change(self._take, key, limit=n))
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the n oldest active messages and return them. Concurrent callers never get the same message.
 
+        If this task has read the active messages and written none since, these n are the oldest of those that it read,
+        and those that others have archived meanwhile aren't replaced by newer ones.
+
         Raises:
             HoldError: a message is on hold; nothing is archived.
         """
-        return await run_in_thread(self._take, key, limit=n, archive=True)
+        take = partial(self._take, key, limit=n, archive=True)
+        return await order_of(self.memory).archive(
+            self.memory, (self.user_id, key), n, lambda before: take(before=before)
+        )
 
     async def get_keys(self) -> list[str]:
         """Return the user's sessions that have messages, sorted."""
         return await run_in_thread(self.memory.messages.sessions, user_id=self.user_id)
 
-    def _page(self, key: str, status: MessageStatus | None, **options: Any) -> list[ChatMessage]:
-        page = self.memory.messages.page(key, user_id=self.user_id, archived=_is_archived(status), **options)
-        return messages_from_records(page)
+    async def _change(self, change: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a change after those that were begun before, and carry it out even if the caller is cancelled."""
+        order_of(self.memory).forget()
+        return await self.memory.run_async(change, *args, **options)
 
-    def _take(self, key: str, **options: Any) -> list[ChatMessage]:
-        return messages_from_records(self.memory.messages.pop(key, user_id=self.user_id, **options)[0])
+    def _page(self, key: str, status: MessageStatus | None, **options: Any) -> list[Placed]:
+        return _placed(self.memory.messages.page(key, user_id=self.user_id, archived=_is_archived(status), **options))
+
+    def _take(self, key: str, **options: Any) -> list[Placed]:
+        return _placed(self.memory.messages.pop(key, user_id=self.user_id, **options)[0])
 
     def _write(self, write: Any, key: str, messages: Sequence[ChatMessage], status: MessageStatus) -> None:
         values = [message_to_json(each) for each in messages]
@@ -188,3 +206,11 @@ class MeVeChatStore(AsyncDBChatStore):
 
 def _is_archived(status: MessageStatus | None) -> bool | None:
     return None if status is None else MessageStatus(status) is MessageStatus.ARCHIVED
+
+
+def _placed(records: Sequence[Message]) -> list[Placed]:
+    return list(zip((each.place for each in records), messages_from_records(records), strict=True))
+
+
+def _messages(placed: Sequence[Placed]) -> list[ChatMessage]:
+    return [message for _, message in placed]

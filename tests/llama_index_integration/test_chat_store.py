@@ -3,13 +3,15 @@
 import asyncio
 import copy
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.memory import Memory
+from llama_index.core.memory import BaseMemoryBlock, Memory
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+from pydantic import Field
 
 from llama_index_meve import MeVeChatStore
 from meve.errors import HoldError, PassageError, ValidationError
@@ -176,3 +178,75 @@ async def test_overflow_of_llamaindex_memory_is_archived(store):
     assert archived
     assert [int(text.split()[0]) for text in archived + active] == list(range(40))
     assert await stored_texts(store, "s", None) == archived + active
+
+
+class Flushed(BaseMemoryBlock[str]):
+    """Records which texts leave the short-term memory."""
+
+    texts: list = Field(default_factory=list)
+
+    async def _aget(self, messages=None, **kwargs):
+        return ""
+
+    async def _aput(self, messages):
+        await asyncio.sleep(0)
+        self.texts += texts(messages)
+
+
+def of_session(key, store, **options):
+    limits = {"token_limit": 100, "token_flush_size": 20, "chat_history_token_ratio": 0.5}
+    return Memory.from_defaults(session_id=key, chat_store=store, **(limits | options))
+
+
+@pytest.mark.parametrize(("flush_size", "least"), [(20, 5), (100, 1)])
+async def test_overlapping_puts_archive_in_order_and_keep_the_newest(memory, flush_size, least):
+    """Calls that overlap don't archive what another one has counted, in any number of sessions."""
+    sessions = {key: Flushed(name="flushed") for key in "abc"}
+
+    async def talk(key, n):  # as handlers of requests do, each with objects of its own
+        store = MeVeChatStore(memory, user_id="alice")
+        chat = of_session(key, store, memory_blocks=[sessions[key]], token_flush_size=flush_size)
+        await chat.aput(ChatMessage(f"{n} " + "word " * 5))
+
+    for begin in (0, 20):
+        await asyncio.gather(*(talk(key, n) for n in range(begin, begin + 20) for key in sessions))
+    store = MeVeChatStore(memory, user_id="alice")
+    for key, flushed in sessions.items():
+        active, archived = await stored_texts(store, key), await stored_texts(store, key, MessageStatus.ARCHIVED)
+        assert [int(text.split()[0]) for text in archived + active] == list(range(40))
+        assert least <= len(active) <= 8  # 50 tokens are some 7 messages, and a flush may take all but one
+        assert list(dict.fromkeys(flushed.texts)) == archived
+        if flush_size == 100:  # one flush is enough
+            assert flushed.texts == archived
+
+
+async def test_cancelled_puts_lose_nothing_and_keep_the_newest(memory, store):
+    chat = of_session("s", store)
+    rng = random.Random(7)
+
+    async def put(n):
+        await chat.aput(ChatMessage(f"{n} " + "word " * 5))
+
+    for begin in range(0, 60, 12):
+        tasks = [asyncio.create_task(put(n)) for n in range(begin, begin + 12)]
+        for _ in range(6):
+            await asyncio.sleep(0.001 * rng.random())
+            rng.choice(tasks).cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    await put(60)
+    active, archived = await stored_texts(store, "s"), await stored_texts(store, "s", MessageStatus.ARCHIVED)
+    kept = [int(text.split()[0]) for text in archived + active]
+    assert kept == sorted(kept)
+    assert kept[-1] == 60
+    assert 5 <= len(active) <= 8
+
+
+async def test_messages_are_archived_up_to_the_last_that_the_task_has_read(store):
+    """A number of messages counts from those that the task read, not from what others left of them."""
+    await store.add_messages("s", user_messages(*"abc"))
+    assert await stored_texts(store, "s") == list("abc")
+    await asyncio.create_task(store.archive_oldest_messages("s", 2))
+    assert texts(await store.archive_oldest_messages("s", 2)) == []
+    assert texts(await store.archive_oldest_messages("s", 1)) == ["c"]
+    await store.add_messages("s", user_messages("d"))  # whoever has written has nothing read
+    assert texts(await store.archive_oldest_messages("s", 1)) == ["d"]

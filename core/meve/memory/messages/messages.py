@@ -64,6 +64,10 @@ class PageOptions(TypedDict, total=False):
     """The maximum number of messages; None for all."""
     offset: int | None
     """The number of messages to skip; None for 0."""
+    after: int | None
+    """Only messages of a place above this one."""
+    before: int | None
+    """Only messages of a place below this one."""
     newest: bool
     """Whether limit and offset count from the newest message back."""
 
@@ -173,15 +177,7 @@ class Messages:
             self._insert(transaction, user, new, reason)
         return [each.record.id for each in (*kept, *new)], [_message(stored) for stored in before]
 
-    def page(
-        self,
-        session_id: str,
-        *,
-        user_id: UserId,
-        after: int | None = None,
-        before: int | None = None,
-        **options: Unpack[PageOptions],
-    ) -> list[Message]:
+    def page(self, session_id: str, *, user_id: UserId, **options: Unpack[PageOptions]) -> list[Message]:
         """Return messages of a session that haven't expired, in the order in which they were added.
 
         Its time depends on the number of messages returned and skipped, not on the session, unless `archived` is None.
@@ -189,18 +185,12 @@ class Messages:
         Args:
             session_id: the conversation.
             user_id: the owner.
-            after: return only messages of a place above this one.
-            before: return only messages of a place below this one.
             options: see `PageOptions`.
 
         Raises:
             ValidationError: an argument is invalid.
         """
-        query = replace(
-            self._query(user_key(user_id), session_id, **options),
-            after=_place(after, "after"),
-            before=_place(before, "before"),
-        )
+        query = self._query(user_key(user_id), session_id, **options)
         rows = self._runtime.store.select(query, "id", "metadata", "row", "archived", "created_at", "expires_at")
         if query.newest_first:
             rows.reverse()
@@ -284,6 +274,8 @@ class Messages:
         limit: int | None = None,
         offset: int | None = None,
         newest: bool = False,
+        after: int | None = None,
+        before: int | None = None,
     ) -> RecordQuery:
         return RecordQuery(
             user=user,
@@ -294,6 +286,8 @@ class Messages:
             limit=None if limit is None else min(check_count(limit, "limit"), _MAX_COUNT),
             offset=0 if offset is None else min(check_count(offset, "offset"), _MAX_COUNT),
             newest_first=newest,
+            after=_place(after, "after"),
+            before=_place(before, "before"),
         )
 
     def _drafts(
