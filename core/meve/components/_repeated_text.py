@@ -1,109 +1,208 @@
-"""Tell whether a passage repeats a similar one or adds something to it (phase 4)."""
+"""Tell whether a text only repeats another one: for passages (phase 4) and for memories."""
 
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from dataclasses import dataclass
 from typing import Literal
 
-from meve.components.lexical.analyzers import FUNCTION_WORDS, words
+from meve.components.lexical.analyzers import words
 from meve.types import Passage
 
-ENDS = (".", "!", "?")
-"""The marks at the end of a sentence."""
-WORDS_PER_GAP = 10
-"""A duplicate may leave out words of the other passage at one place for each of so many words of its own."""
-NEIGHBOURS = 2
-"""The number of left-out words at either side of a gap that must not change what the passage says."""
 SHORT = 20
-"""Texts of fewer words are compared with their titles, which may name what they are about: "Default: 3"."""
-_DECISIVE = """
-not no never none nobody nothing neither nor cannot without except unless only before after until since more less most
-least over under above below on off in out up down may must first last next all some any each both or and
-nicht kein keine keinen keiner ohne nie pas jamais non sin nunca 不 没 無 无 未 非 勿 莫
+"""Passages of fewer words are compared with their titles, which may name what they are about: "Default: 3". They are
+never taken for texts that begin or end within a sentence."""
+_UNSAID = frozenset(("a", "an", "the", "please"))
+"""Words that change nothing. All others count: "from" and "to", "must" and "may", "he" and "she"."""
+_MARK = r"(?:[.!?\u2026][\"'\u201d)\]*_`]*(?=\s|$)|[\u3002\uff01\uff1f])"
+_SENTENCE = re.compile(rf"{_MARK}|\n\s*\n")
+_ENDED = re.compile(rf"{_MARK}\s*$")
+_SPACES = re.compile(r"[^\S\n]+")
+_HYPHENATED = re.compile(r"(?<=[a-z])-\n *(?=[a-z])")
+_LINK = re.compile(r"(?<=\])\(([^()\s]*)\)")
+_GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SIGN = re.compile(
+    r"!=|[<>=\u2264\u2265\u2260\u2248$\u20ac\u00a3\u00a5%?]+"  # comparisons, currencies, per cent, a question
+    r"|(?<!\w)[-+](?=\d)|(?<=\d)[-/:](?=\d)|(?<=\w)[+^*/](?=\d)"  # -5, and 1/2 unlike 1-2
+    r"|(?<=\w )[+/^](?= \w)|(?<=[a-z]\s)A\b"  # a + b, vitamin A
+    r"|[\u2190-\u22ff\u2600-\u27bf\U0001f000-\U0001faff]"  # arrows, signs of mathematics, emoji
+)
+"""Signs that count as words."""
+_CONTRACTIONS = (
+    (re.compile(r"\bcannot\b|\bcan't\b", re.I), "can not"), (re.compile(r"\bwon't\b", re.I), "will not"),
+    (re.compile(r"n't\b", re.I), " not"), (re.compile(r"\b(i)'m\b", re.I), r"\1 am"),
+    (re.compile(r"'re\b", re.I), " are"), (re.compile(r"'ve\b", re.I), " have"), (re.compile(r"'ll\b", re.I), " will"),
+    (re.compile(r"\b(it|that|there|he|she|what)'s\b", re.I), r"\1 is"),
+)  # fmt: skip
+"""Contractions, as two words."""
+_NAVIGATION = """
+skip to (?:main )?content|share this (?:page|article|post)|print this page|print|share|tweet|back to top|read more|
+learn more|see more|show more|table of contents|on this page|edit (?:this page|on github)|view source|previous|next|
+home|menu|search|log ?in|sign (?:in|up)|subscribe(?: to our newsletter)?|advertisement|all rights reserved|
+was this (?:page|article) helpful|(?:yes|no) (?:yes|no)|cookie (?:policy|settings)|privacy policy|terms of (?:use|service)|
+contact us|about us|copy to clipboard|click here
 """
-DECISIVE_WORDS = frozenset(_DECISIVE.split())
-"""Short words that change what a sentence says; they count although most of them are function words."""
-_SYMBOL = re.compile(r"!=|[<>=≤≥≠$€£¥%]+|(?<!\w)[-+](?=\d)")
-"""Comparisons, currencies, per cent and signs, which count as words."""
+_LINKS = _NAVIGATION.replace("\n", "")
+_BOILERPLATE = re.compile(
+    rf"(?:^|(?<=[.!?] ))[^\w\n]*(?:{_LINKS})(?:[^\w\n]+(?:{_LINKS}))*(?:[^\w\n]*$|[.!?](?= ))"
+    r"|^home *[>|\u203a\u00bb].{0,200}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Lines and sentences of a web page that belong to no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """What counts of a text: its words in lower case, without layout."""
+
+    joined: str
+    """All words, in order. Words are joined, since "e-mail" is "email", but numbers aren't."""
+    sentences: tuple[tuple[int, int], ...]
+    """The start and end of each sentence in `joined`."""
+    starts: frozenset[int]
+    """Where a sentence or a line begins."""
+    ends: frozenset[int]
+    bounds: frozenset[int]
+    """Where a word begins or ends."""
+    links: frozenset[str]
+    """The addresses of links in Markdown, which another text may have without them."""
+    begins_within: bool
+    """Whether it seems to begin within a sentence, as a piece of another text may."""
+    ends_within: bool
+
+
+def read_text(text: str) -> ReadText:
+    """Return what counts of a text.
+
+    >>> read_text("The fee **isn't** $1,000!").joined == read_text("fee is not $1000").joined
+    True
+    """
+    links = frozenset(_LINK.findall(text))
+    plain = _without_layout(text)
+    read = _Reading()
+    for sentence in _SENTENCE.split(plain):
+        for line in sentence.split("\n"):
+            read.add_line(line)
+        read.end_sentence()
+    is_long = len(plain.split()) >= SHORT
+    is_open = not _ENDED.search(plain) or plain.endswith("...")
+    return ReadText(
+        joined="".join(read.parts),
+        sentences=tuple(read.sentences),
+        starts=frozenset(read.starts),
+        ends=frozenset(read.ends),
+        bounds=frozenset(read.bounds),
+        links=links,
+        begins_within=is_long and (plain[:1].islower() or plain.startswith("...")),
+        ends_within=is_long and is_open,
+    )
+
+
+def repeats(one: ReadText, other: ReadText) -> bool:
+    """Return whether one text adds nothing to another: all its sentences stand in it, word by word and in order.
+
+    A single word of its own is something new: a missed duplicate costs tokens, a wrong one loses a fact. Takes linear
+    time.
+
+    >>> kept = read_text("Floor 1 seats eight. It has a screen.")
+    >>> repeats(read_text("floor 1 seats eight"), kept), repeats(read_text("Floor 2 seats eight."), kept)
+    (True, False)
+    """
+    if not one.joined or not one.links <= other.links:
+        return False
+    start = other.joined.find(one.joined)
+    end = start + len(one.joined)
+    if start >= 0 and _is_aligned(one, other, start, end):
+        return True
+    rest = iter(other.sentences)
+    last = len(one.sentences) - 1
+    for n, (first, stop) in enumerate(one.sentences):
+        mine = one.joined[first:stop]
+        is_cut = (n == 0 and one.begins_within, n == last and one.ends_within)
+        if not any(_holds(other, span, mine, *is_cut) for span in rest):
+            return False
+    return True
 
 
 class RepeatedText:
     """Relates two similar passages: `same` if the first repeats the second, else unrelated.
 
-    A passage repeats another if its content words, numbers and negations stand in the other one in the same order, with
-    few of the other's left out between them, or if all of its sentences stand in the other one as they are. A single
-    word of its own makes it another passage: a missed duplicate costs tokens, a wrong one loses a fact. Splits each
-    passage once; make one judge for each retrieval.
+    Reads each passage once; make one judge for each retrieval.
     """
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[str, str], tuple[str, list[str]]] = {}
+        self._texts: dict[tuple[str, str], tuple[str, ReadText]] = {}
 
     def __call__(self, one: Passage, other: Passage) -> Literal["", "same"]:
         """Return `same` if `one` adds nothing to `other`, else an empty string."""
-        (mine, own_words), (theirs, their_words) = self._read(one), self._read(other)
-        repeats = bool(own_words) and not adds_something(own_words, their_words)
-        return "same" if mine == theirs or repeats or _is_within(mine, theirs) else ""
+        (mine, read), (theirs, other_read) = self._read(one), self._read(other)
+        return "same" if mine == theirs or repeats(read, other_read) else ""
 
-    def _read(self, passage: Passage) -> tuple[str, list[str]]:
-        """Return the text that counts and its words, but for function words that change nothing."""
+    def _read(self, passage: Passage) -> tuple[str, ReadText]:
         key = passage.id, passage.text  # a passage may have been shortened
-        known = self._texts.get(key)
-        if known is None:
-            text, split = passage.text, _split(passage.text)
-            if len(split) < SHORT:
-                text, split = passage.content, _split(passage.content)
-            known = self._texts[key] = text, [w for w in split if w not in FUNCTION_WORDS or _is_decisive(w)]
-        return known
+        if key not in self._texts:
+            text = passage.content if len(passage.text.split()) < SHORT else passage.text
+            self._texts[key] = text, read_text(text)
+        return self._texts[key]
 
 
-def _is_within(mine: str, theirs: str) -> bool:
-    """Return whether whole sentences of a text, in any case and layout, are mine."""
-    part, whole = (" ".join(text.casefold().split()) for text in (mine, theirs))
-    at = whole.find(part)
-    return at >= 0 and part.endswith(ENDS) and (at == 0 or whole[: at - 1].endswith(ENDS))
+def _without_layout(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2013", "-").replace("\u00ad", "")
+    text = _BOILERPLATE.sub("\n\n", _HYPHENATED.sub("", _SPACES.sub(" ", text))).strip()
+    text = _GROUPED.sub("", _LINK.sub("", text))
+    if "'" in text or "annot" in text:
+        for pattern, said in _CONTRACTIONS:
+            text = pattern.sub(said, text)
+    return _SIGN.sub(lambda sign: f" sign{sign[0].encode().hex()} ", text)
 
 
-def adds_something(mine: Sequence[str], theirs: Sequence[str]) -> bool:
-    """Return whether words say something that other words, in their order, don't. Takes linear time.
+class _Reading:
+    """The words read so far."""
 
-    >>> kept = "floor 1 has eight seats screen".split()
-    >>> adds_something("floor 1 has eight seats".split(), kept)
-    False
-    >>> adds_something("floor 2 has eight seats".split(), kept)
-    True
-    """
-    if len(mine) > len(theirs) or not set(mine) <= set(theirs):
-        return True
-    gaps = 0
-    for n, gap in enumerate(_gaps(mine, theirs)):
-        if gap is None or any(word in DECISIVE_WORDS or word.endswith("n't") for word in gap):
-            return True
-        gaps += bool(gap) and 0 < n < len(mine)
-    return gaps * WORDS_PER_GAP > len(mine)
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.sentences: list[tuple[int, int]] = []
+        self.starts: set[int] = set()
+        self.ends: set[int] = set()
+        self.bounds: set[int] = set()
+        self._at = 0
+        self._begin: int | None = None
+        """Where the current sentence begins; None before its first word."""
 
+    def add_line(self, line: str) -> None:
+        said = [word for word in words(line) if word not in _UNSAID]
+        for n, word in enumerate(said):
+            if self.parts and self.parts[-1][-1].isdigit() and word[0].isdigit():
+                self.parts.append(" ")
+                self._at += 1
+            if n == 0:
+                self.starts.add(self._at)
+                self._begin = self._at if self._begin is None else self._begin
+            self.parts.append(word)
+            self.bounds.add(self._at)
+            self._at += len(word)
+            self.bounds.add(self._at)
+        if said:
+            self.ends.add(self._at)
 
-def _split(text: str) -> list[str]:
-    return words(_SYMBOL.sub(lambda sign: f" sign{sign[0].encode().hex()} ", text))
-
-
-def _gaps(mine: Sequence[str], theirs: Sequence[str]) -> Iterator[Sequence[str] | None]:
-    """Yield the ends of what is left out before each of my words and after the last; None if a word isn't found."""
-    at = 0
-    for word in mine:
-        start = at
-        while at < len(theirs) and theirs[at] != word:
-            at += 1
-        if at == len(theirs):
-            yield None
-            return
-        yield _ends(theirs, start, at)
-        at += 1
-    yield _ends(theirs, at, len(theirs))
+    def end_sentence(self) -> None:
+        if self._begin is not None:
+            self.sentences.append((self._begin, self._at))
+        self._begin = None
 
 
-def _ends(theirs: Sequence[str], start: int, stop: int) -> Sequence[str]:
-    return [*theirs[start : min(start + NEIGHBOURS, stop)], *theirs[max(start, stop - NEIGHBOURS) : stop]]
+def _is_aligned(one: ReadText, other: ReadText, start: int, end: int) -> bool:
+    """Return whether a stretch of the other text is made of sentences or lines, but for where mine is cut."""
+    return start in (other.bounds if one.begins_within else other.starts) and end in (
+        other.bounds if one.ends_within else other.ends
+    )
 
 
-def _is_decisive(word: str) -> bool:
-    return word in DECISIVE_WORDS or word.endswith("n't") or any(letter.isdigit() for letter in word)
+def _holds(other: ReadText, span: tuple[int, int], mine: str, begins_within: bool, ends_within: bool) -> bool:
+    """Return whether a sentence of the other text is mine, or has it at the end where mine is cut."""
+    start, end = span
+    if end - start == len(mine):
+        return other.joined.startswith(mine, start)
+    if begins_within and other.joined.endswith(mine, start, end):
+        return end - len(mine) in other.bounds
+    return ends_within and other.joined.startswith(mine, start, end) and start + len(mine) in other.bounds

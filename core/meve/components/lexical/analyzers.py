@@ -44,9 +44,9 @@ def words(text: str) -> list[str]:
         tokens = _ASCII_WORD.findall(text.lower())
     else:
         tokens = _WORD.findall(unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold())
-    return (
-        [word[:-2] if word.endswith("'s") else word for word in tokens] if "'s" in text or "\u2019" in text else tokens
-    )
+    if "'" not in text and "\u2019" not in text:
+        return tokens
+    return [word[:-2] if word.endswith("'s") else word for word in tokens]
 
 
 def content_words(text: str) -> list[str]:
