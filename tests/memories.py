@@ -128,9 +128,12 @@ def as_plain(file):
         for table in ("meta", "gone", "audit", "audit_head"):
             for row in read(f"SELECT * FROM {table}"):
                 connection.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-        connection.execute("DELETE FROM meta WHERE name IN ('key_file', 'key_changes', 'slots')")
+        connection.execute(
+            "DELETE FROM meta WHERE name IN ('key_file', 'key_changes', 'keys_seen', 'slots', 'log_names')"
+        )
         for user in read("SELECT no, version, complete_from FROM users").fetchall():
-            _copy_plain(connection, snapshot, *user)
+            if vault.owner_of(user[0]) is not None:  # nothing is known of a forgotten one
+                _copy_plain(connection, snapshot, *user)
         last = read("SELECT seq FROM sqlite_sequence WHERE name = 'memories'").fetchone()
         if last:
             connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memories'", last)

@@ -563,17 +563,73 @@ def test_plain_file_is_sealed_when_it_is_opened(file, clock, monkeypatch):
             work = Workload(memory, seed=9)
             for _ in range(60):
                 work.add()
-            exported = {n: memory.export(user_id=f"user{n}qzx") | {"exported_at": ""} for n in range(5)}
-            verified = memory.audit.verify()
+            exported = {n: stored_of(memory, n) for n in range(5)}
+            verified, heads = memory.audit.verify(), [memory.audit.head()]
         as_plain(file)
-    words = {word for kind, _, each in work.live.values() for word in each if kind != "item"}
+    words = {word for *_, each in work.live.values() for word in each}
     plain = {word for kind, _, each in work.live.values() for word in each if kind != "archived"}  # it is compressed
     assert words_in_files(file.parent, plain) == plain
-    with open_memory(file, clock=clock) as memory:
-        assert words_in_files(file.parent, words) == set()
-        assert {n: memory.export(user_id=f"user{n}qzx") | {"exported_at": ""} for n in range(5)} == exported
-        assert memory.audit.verify() == verified
+    for _ in range(2):
+        with open_memory(file, clock=clock) as memory:
+            assert words_in_files(file.parent, {*words, "user0qzx"}) == set()
+            assert {n: stored_of(memory, n) for n in range(5)} == exported
+            assert memory.audit.verify() == verified
+            assert all(memory.audit.verify(head).ok for head in heads)
     assert words_in_files(file.parent, words) == set()
+
+
+def stored_of(memory, n):
+    return {**memory.export(user_id=f"user{n}qzx"), "exported_at": "", "audit": ()}
+
+
+@pytest.mark.parametrize("audit_key", [None, KEY])
+def test_log_of_a_plain_file_names_nobody_and_stays_provable(file, clock, monkeypatch, audit_key):
+    """Neither an erased item's key nor a forgotten user's name stands in it."""
+    heads = []
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "names_key", None)
+        with open_memory(file, clock=clock, audit_key=audit_key) as memory:
+            memory.add("I like tea.", user_id="alicezyx", id="teazyx")
+            memory.items.put(("health",), "hivzyx", {"n": 1}, user_id="alicezyx")
+            heads.append(memory.audit.head())
+            memory.items.delete(("health",), "hivzyx", user_id="alicezyx")
+            memory.supersede("teazyx", "I like coffee.", user_id="alicezyx", id="newzyx")
+            memory.add("I like tea.", user_id="bobzyx", id="s")
+            memory.forget_user(user_id="bobzyx")
+            heads.append(memory.audit.head())
+            events = memory.audit.events(user_id="alicezyx")
+        as_plain(file)
+    assert words_in_files(file.parent, {"bobzyx", "hivzyx"}) == {"bobzyx", "hivzyx"}
+    with open_memory(file, clock=clock, audit_key=audit_key) as memory:
+        assert words_in_files(file.parent, {"bobzyx", "alicezyx", "hivzyx", "teazyx"}) == set()
+        assert all(memory.audit.verify(head).ok for head in heads)
+        wrong = replace(heads[0], digest=heads[1].digest)
+        assert "differs from the head that was kept" in memory.audit.verify(wrong).problem
+        found = memory.audit.events(user_id="alicezyx")
+        assert [(e.at, e.action, e.user_id, e.reason) for e in found] == [
+            (e.at, e.action, e.user_id, e.reason) for e in events
+        ]
+        assert [e.record_id for e in found if e.action == "supersede"] == ["teazyx"]
+        assert [e.action for e in memory.audit.events(user_id="bobzyx", record_id="s")] == ["add", "delete"]
+        certificate = memory.audit.certificate(user_id="bobzyx", record_ids=["s"])
+        assert memory.audit.check_certificate(certificate).ok
+        memory.forget_user(user_id="alicezyx")
+        assert "zyx" not in rows_of(file)
+        assert memory.audit.verify().ok
+
+
+def test_log_of_a_plain_file_that_is_not_intact_stays_as_it_is(file, clock, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteStore, "names_key", None)
+        with open_memory(file, clock=clock) as memory:
+            memory.add("I like tea.", user_id="alice", id="tea")
+            memory.add("I like coffee.", user_id="alice", id="coffee")
+        as_plain(file)
+    run_sql(file, "UPDATE audit SET reason = 'forged' WHERE seq = 2")
+    for _ in range(2):
+        with open_memory(file, clock=clock) as memory:
+            assert memory.audit.verify().problem == "entry 2 was altered, or the entry before it"
+            assert [e.reason for e in memory.audit.events()] == ["on request", "forged"]
 
 
 def test_process_killed_while_sealing_a_plain_file_leaves_it_plain(file, clock):

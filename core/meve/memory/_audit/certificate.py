@@ -148,14 +148,14 @@ class ErasureFinder:
             )
 
     def _place(self, row: AuditRow) -> str:
-        return self.chain.place(row.seq, row.digest)
+        return self.chain.place(row.seq, row.digest.hex())
 
 
 def wants_entries_of(certificate: ErasureCertificate, chain: AuditChain) -> Callable[[AuditRow], bool]:
     """Return whether an entry of the log stands in a certificate, and is of its user."""
     users = {chain.pseudonym(user_key(certificate.user_id)), certificate.user_id}
     places = {entry.place for entry in certificate.entries}
-    return lambda row: chain.pseudonym(row.user) in users and chain.place(row.seq, row.digest) in places
+    return lambda row: chain.pseudonym(row.user) in users and chain.place(row.seq, row.digest.hex()) in places
 
 
 def describe_planted(

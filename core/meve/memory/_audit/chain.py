@@ -27,6 +27,7 @@ PSEUDONYM, RECORD = "h:", "r:"
 _HASHED_ID = re.compile(RECORD + "[0-9a-f]{32}")
 INITIAL_DIGEST = b"\x00" * 32
 """The digest before the first entry."""
+encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _encode_entry = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -174,9 +175,9 @@ class AuditChain:
             return record_id
         return RECORD + self._hash_name(f"{self.pseudonym(user)}\0{record_id}")[:32]
 
-    def place(self, seq: int, digest: bytes) -> str:
+    def place(self, seq: int, digest: str) -> str:
         """Return a name of an entry's place in the log that tells neither its number nor the digest."""
-        text = f"place\0{seq}\0{digest.hex()}"
+        text = f"place\0{seq}\0{digest}"
         return (self._hash_name(text) if self._names_key and not self.keyed else self.mac("place", text))[:32]
 
     @property
@@ -201,7 +202,7 @@ class AuditChain:
                 return self._fail(count, f"entry {row.seq} was altered, or the entry before it")
             before, count = row.digest, row.seq
             if kept is not None and kept.seq == row.seq:
-                met = kept.digest == row.digest.hex()
+                met = kept.digest == row.digest.hex() or self._was(kept, row)
                 if not met:
                     return self._fail(count - 1, f"entry {row.seq} differs from the head that was kept")
         if count != seq or before != digest or not hmac.compare_digest(self.seal(seq, digest), seal):
@@ -209,6 +210,11 @@ class AuditChain:
         if not met:
             return self._fail(count, f"the log has {count} entries, fewer than the head that was kept covers")
         return AuditVerification(ok=True, events=count, keyed=self.keyed)
+
+    def _was(self, kept: AuditHead, row: AuditRow) -> bool:
+        """Return whether an entry was this head before keyed hashes took the place of its names."""
+        former = json.loads(row.detail).get("former")
+        return isinstance(former, str) and former == self.place(kept.seq, kept.digest)
 
     def _fail(self, count: int, problem: str) -> AuditVerification:
         return AuditVerification(ok=False, events=count, keyed=self.keyed, broken_at=count + 1, problem=problem)

@@ -97,7 +97,11 @@ class MaintenancePlan:
         """The ids of damaged records."""
         self._closed: dict[str, list[MemoryRecord]] = {}
         """By the id of a record, the closed ones that it replaced."""
+        self._derived: dict[str, list[MemoryRecord]] = {}
+        """By the id of a record, those that are derived from it."""
         for stored in every:
+            for origin in stored.record.derived_from:
+                self._derived.setdefault(origin, []).append(stored.record)
             if stored.record.superseded_by is not None:
                 self._closed.setdefault(stored.record.superseded_by, []).append(stored.record)
         for record in find_removable(every, self.now):
@@ -213,7 +217,10 @@ class MaintenancePlan:
         where: dict[UserId | None, list[str]],
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        """Erase a record and its copies. Other records that it replaced stay closed."""
+        """Erase a record, its copies, and what is derived from it, unless that replaced it.
+
+        Other records that it replaced stay closed.
+        """
         if record.id in self.erased:
             return
         self.erased[record.id] = record
@@ -227,6 +234,10 @@ class MaintenancePlan:
             if is_part(closed, record) and record.kind == "fact" and not closed.hold:
                 why = {"evidence": {"by": record.id}} | detail
                 self.erase(closed, action, f"{record.id} says the same: {reason}", where, **why)
+        for derived in self._derived.get(record.id, ()):
+            if record.superseded_by != derived.id and not derived.hold:
+                because = {**detail, "evidence": {**detail.get("evidence", {}), "by": record.id}}
+                self.erase(derived, action, f"derived from {record.id}: {reason}", where, **because)
 
     def _expire_unreadable(self, record: UnreadableRecord) -> None:
         if not has_passed(record.expires_at, self.now) or record.hold:

@@ -21,16 +21,16 @@ def prune_low_scores(plan: "MaintenancePlan") -> None:
 def enforce_cap(plan: "MaintenancePlan") -> None:
     """Prune closed records, then the worst ones, beyond the policy's maximum for one user."""
     cap = plan.policy.limits.per_user
-    excess = len(plan.records) - cap
-    if excess > 0:
+    if len(plan.records) > cap:
 
         def worth(stored: StoredRecord) -> tuple[bool, float, datetime, str]:
             record = stored.record
             return (not record.is_closed, plan.score(record), record.created_at, record.id)
 
         removable = [stored for stored in plan.records.values() if plan.may_hide(stored.record)]
-        for stored in sorted(removable, key=worth)[:excess]:
-            _prune(plan, stored, "limits.per_user", f"over the cap of {cap:,}")
+        for stored in sorted(removable, key=worth):
+            if len(plan.records) > cap and stored.record.id in plan.records:
+                _prune(plan, stored, "limits.per_user", f"over the cap of {cap:,}")
 
 
 def _prune(plan: "MaintenancePlan", stored: StoredRecord, rule: str, reason: str) -> None:

@@ -121,11 +121,16 @@ class RecordWriter(RecordEraser):
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
             transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
-            for each in limit_derived(transaction, user, updated) if "expires_at" in changes else ():
-                because = f"expires with {record_id}, which it is derived from"
-                by = {"evidence": {"by": record_id}}
-                transaction.log(runtime.event(user, each, "update", because, now, changed=["expires_at"], **by))
+            if "expires_at" in changes:
+                self.shorten_derived(transaction, user, updated, now)
         return updated
+
+    def shorten_derived(self, transaction: RecordTransaction, user: str, origin: MemoryRecord, now: datetime) -> None:
+        """Make what is derived from a record expire no later than it."""
+        because, detail = f"expires with {origin.id}, which it is derived from", {"evidence": {"by": origin.id}}
+        for each in limit_derived(transaction, user, origin):
+            event = self.runtime.event(user, each, "update", because, now, changed=["expires_at"], **detail)
+            transaction.log(event)
 
     def supersede(
         self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]

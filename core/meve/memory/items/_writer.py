@@ -60,8 +60,8 @@ class ItemWriter:
                 if fresh is not None:
                     self._put(transaction, user, before, fresh, reason, now)
                 elif before is not None:
-                    transaction.erase(user, before.record)
-                    transaction.log(self._event(user, before.record, "delete", reason, now))
+                    derived = transaction.with_derived(user, [record_id])
+                    self.writer.erase(transaction, user, derived, reason, now)
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
@@ -80,13 +80,15 @@ class ItemWriter:
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> ErasureReport:
-        """Erase the items under a prefix; those on hold stay, and are listed."""
+        """Erase the items under a prefix, and what is derived from them; records on hold stay, and are listed."""
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
             items = [s for s in transaction.records(RecordQuery(user=user, kind="item")) if _under(s.record, prefix)]
-            items.sort(key=lambda stored: stored.record.id)
-            live = {s.record.id for s in items if not s.record.expired(now)}
-            report = self.writer.erase(transaction, user, items, reason, now, dry_run=dry_run)
+            held = [s for s in items if s.record.hold]
+            gone = transaction.with_derived(user, [s.record.id for s in items if not s.record.hold])
+            live = {s.record.id for s in gone if not s.record.expired(now)}
+            records = sorted([*gone, *held], key=lambda stored: stored.record.id)
+            report = self.writer.erase(transaction, user, records, reason, now, dry_run=dry_run)
         return replace(report, erased=tuple(i for i in report.erased if i in live))
 
     def _draft(self, user_id: UserId, record_id: str, put: Put, now: datetime) -> MemoryRecord:
@@ -135,6 +137,8 @@ class ItemWriter:
             record = _successor(before.record, record)
             transaction.replace(user, replace(fresh, record=record))
             transaction.log(self._event(user, record, "update", reason, now, changed=["metadata", "text"]))
+            if record.expires_at != before.record.expires_at:
+                self.writer.shorten_derived(transaction, user, record, now)
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
         content = self.runtime.content_hash("content", canonical(record.metadata["value"]))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Self
 
 from meve.clock import Clock
@@ -19,6 +20,7 @@ from meve.memory._audit.chain import (
     to_audit_event,
 )
 from meve.memory._audit.log_names import LogNames, find_entries
+from meve.memory._audit.older_log import Rewrite, rewrite_older
 from meve.memory._audit.record_state import LoggedStates
 from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
@@ -26,7 +28,7 @@ from meve.memory.records import SHARED, MemoryStats, SharedScore, StoredRecord, 
 from meve.memory.stores._closed_records import detach_closed
 from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
 from meve.memory.stores._record_transaction import RecordTransaction, UserChange, get_head
-from meve.memory.stores._settings import LATEST_TIME, EmbedderClaims, claim_setting, see_time
+from meve.memory.stores._settings import LATEST_TIME, LOG_NAMES, EmbedderClaims, claim_setting, see_time
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot
 
 
@@ -81,7 +83,16 @@ class RecordStore:
             raise AuditError(
                 f"the audit log of {backend.name} is signed with {difference}: open it with the same audit_key"
             )
+        store._hide_older_names()
         return store
+
+    def _hide_older_names(self) -> None:
+        """Put keyed hashes in place of the names in the log of an older version; one that isn't intact stays."""
+        rewrite_log: Callable[[Rewrite], None] | None = getattr(self.backend, "rewrite_log", None)
+        with self.backend.reading() as snapshot:
+            if rewrite_log is None or not self.chain.hides_names or snapshot.setting(LOG_NAMES) is not None:
+                return
+        rewrite_log(partial(rewrite_older, self.chain))
 
     def keep_time(self, clock: Clock, *, reset: bool = False) -> SteadyClock:
         """Return a clock that never shows an earlier time than the store has seen; each write notes the time.

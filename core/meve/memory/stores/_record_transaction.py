@@ -10,6 +10,7 @@ from meve.memory._audit.chain import (
     AuditChain,
     AuditRow,
     EventDraft,
+    encode_detail,
 )
 from meve.memory._audit.log_names import find_entries, hide_names
 from meve.memory._audit.record_state import hash_state
@@ -32,9 +33,6 @@ class UserChange:
     """The ids of damaged records that are gone."""
     is_forgotten: bool = False
     """Whether everything of the user was erased."""
-
-
-_encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class RecordTransaction:
@@ -175,7 +173,7 @@ class RecordTransaction:
         for event in self.events:
             seq += 1
             event = hide_names(event, audit_chain)
-            detail = _encode_detail(dict(event.detail))
+            detail = encode_detail(dict(event.detail))
             fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
             entries.append(AuditRow(*fields, digest))

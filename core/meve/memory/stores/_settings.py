@@ -13,6 +13,10 @@ from meve.memory.stores.protocol import MemoryStore, SealedHead, Snapshot, Trans
 _EMBEDDER = "embedder"
 _FORMER = "former_embedders"
 """The setting that lists, as JSON, the embedders whose vectors `reembed` is replacing."""
+LOG_NAMES = "log_names"
+"""The setting that a store has once its log holds keyed hashes in place of names, or can't."""
+LOG_NAMES = "log_names"
+"""The setting that a store has once it is settled that its log names nobody, or stays as it is."""
 LATEST_TIME = "latest_time"
 """The setting that holds the latest time seen, in microseconds since 1970."""
 
@@ -28,6 +32,7 @@ def claim_setting(backend: MemoryStore, name: str, value: str, head: SealedHead 
                 transaction.put_setting(name, current := value)
                 if head is not None:
                     transaction.append((), head)
+                    transaction.put_setting(LOG_NAMES, "hashed")
     return current
 
 

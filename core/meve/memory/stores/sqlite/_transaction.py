@@ -25,6 +25,7 @@ from meve.memory.stores.sqlite._rows import (
     shared_score_row,
     to_values,
 )
+from meve.memory.stores.sqlite._sealing import PLAIN_PAGES
 from meve.memory.stores.sqlite._vault import Owner, Vault, put_setting, read_setting
 
 MAX_REMOVED_ROWS = 10_000
@@ -240,6 +241,15 @@ class SqliteTransaction(SqliteSnapshot):
         self._connection.execute(
             "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?)", (head.seq, head.digest, head.seal)
         )
+
+    def rewrite(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
+        """Replace the entries of these places and the head, and let the file be written anew."""
+        self._connection.executemany(
+            "UPDATE audit SET user = ?, record = ?, reason = ?, detail = ?, digest = ? WHERE seq = ?",
+            [(row.user, row.record, row.reason, row.detail, row.digest, row.seq) for row in entries],
+        )
+        self.append((), head)
+        put_setting(self._connection, PLAIN_PAGES, 1)
 
     def put_setting(self, name: str, value: str) -> None:
         put_setting(self._connection, name, value)

@@ -9,6 +9,9 @@ from typing import Self
 
 from meve._sqlite import NO_TRUST, Connections, map_error
 from meve.errors import StorageError, StoreCorruptError
+from meve.memory._audit.older_log import Rewrite
+from meve.memory.stores._settings import LOG_NAMES
+from meve.memory.stores.protocol import EventQuery
 from meve.memory.stores.sqlite._key_file import KeyFile, MasterKey, check_master_key
 from meve.memory.stores.sqlite._recovery import recover
 from meve.memory.stores.sqlite._schema import check_ours, migrate
@@ -121,6 +124,19 @@ class SqliteStore:
                     f"the change of {self.name} is made, but the keys of what it erased still stand in "
                     f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
                 ) from cause
+
+    def rewrite_log(self, rewrite: Rewrite) -> None:
+        """Replace the log of an older version, once, by what a function makes of it; None leaves it as it is."""
+        with self.writing() as transaction:
+            head = transaction.head()
+            if head is None or transaction.setting(LOG_NAMES) is not None:
+                return
+            rewritten = rewrite(list(transaction.entries(EventQuery())), head)
+            transaction.put_setting(LOG_NAMES, "hashed" if rewritten else "as they were")
+            if rewritten is not None:
+                transaction.rewrite(*rewritten)
+        with self._connections.first() as connection:
+            _drop_plain_pages(connection)
 
     def find_damage(self) -> list[str]:
         """Return what SQLite's `quick_check` finds wrong in the pages; empty for nothing. Reads the whole file."""
