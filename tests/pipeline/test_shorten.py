@@ -101,8 +101,17 @@ def test_an_empty_context_is_filled_with_what_fits_or_is_shortened():
     assert long.tokens <= BUDGET
 
 
-def test_a_tiny_budget_makes_no_scraps():
-    assert make({"long": LONG}).retrieve(QUESTION, max_tokens=20).passages == ()
+@pytest.mark.parametrize("budget", [10, 20, 31])
+def test_a_tiny_budget_keeps_the_best_sentence_and_not_a_wrong_passage(budget):
+    texts = {"long": LONG, "wrong": "The sky of Mars."}
+    context = make(texts).retrieve(QUESTION, max_tokens=budget, fallback_floor=0.0)
+    assert (context.passages[0].passage.id, context.passages[0].verified) == ("long", True)
+    assert ANSWER in context.text
+    assert context.tokens <= budget
+
+
+def test_a_budget_in_which_no_sentence_fits_makes_no_scraps():
+    assert make({"long": LONG}).retrieve(QUESTION, max_tokens=4).passages == ()
 
 
 def test_sentence_packing_leaves_a_shortened_passage_as_it_is():

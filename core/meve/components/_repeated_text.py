@@ -27,13 +27,14 @@ _SIGN = re.compile(
     r"|[\u2190-\u22ff\u2600-\u27bf\U0001f000-\U0001faff]"  # arrows, signs of mathematics, emoji
 )
 """Signs that count as words."""
+_CONTRACTED = re.compile(r"'|cannot|\bim\b", re.IGNORECASE)
 _CONTRACTIONS = (
     (re.compile(r"\bcannot\b|\bcan't\b", re.I), "can not"), (re.compile(r"\bwon't\b", re.I), "will not"),
-    (re.compile(r"n't\b", re.I), " not"), (re.compile(r"\b(i)'m\b", re.I), r"\1 am"),
+    (re.compile(r"n't\b", re.I), " not"), (re.compile(r"\b(i)'?m\b", re.I), r"\1 am"),
     (re.compile(r"'re\b", re.I), " are"), (re.compile(r"'ve\b", re.I), " have"), (re.compile(r"'ll\b", re.I), " will"),
-    (re.compile(r"\b(it|that|there|he|she|what)'s\b", re.I), r"\1 is"),
+    (re.compile(r"\b(it|that|there|he|she|what)'s\b", re.I), r"\1 is"), (re.compile(r"'s\b", re.I), ""),
 )  # fmt: skip
-"""Contractions, as two words."""
+"""English contractions, and what they stand for."""
 _NAVIGATION = """
 skip to (?:main )?content|share this (?:page|article|post)|print this page|print|share|tweet|back to top|read more|
 learn more|see more|show more|table of contents|on this page|edit (?:this page|on github)|view source|previous|next|
@@ -55,7 +56,7 @@ class ReadText:
     """What counts of a text: its words in lower case, without layout."""
 
     joined: str
-    """All words, in order. Words are joined, since "e-mail" is "email", but numbers aren't."""
+    """All words, in order. Words are joined, since "e-mail" is "email", but numbers aren't: "1 m" may not be "1m"."""
     sentences: tuple[tuple[int, int], ...]
     """The start and end of each sentence in `joined`."""
     starts: frozenset[int]
@@ -77,7 +78,8 @@ def read_text(text: str) -> ReadText:
     True
     """
     links = frozenset(_LINK.findall(text))
-    plain = _without_layout(text)
+    plain = _HYPHENATED.sub("", _SPACES.sub(" ", text))
+    plain = _with_signs(_LINK.sub("", _BOILERPLATE.sub("\n\n", plain)).strip())
     read = _Reading()
     for sentence in _SENTENCE.split(plain):
         for line in sentence.split("\n"):
@@ -145,14 +147,31 @@ class RepeatedText:
         return self._texts[key]
 
 
-def _without_layout(text: str) -> str:
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2013", "-").replace("\u00ad", "")
-    text = _BOILERPLATE.sub("\n\n", _HYPHENATED.sub("", _SPACES.sub(" ", text))).strip()
-    text = _GROUPED.sub("", _LINK.sub("", text))
-    if "'" in text or "annot" in text:
+def join_words(statement: str) -> str:
+    """Return what counts of a short statement, as `ReadText.joined` has it of a text.
+
+    >>> join_words("We don't meet at 5.") == join_words("we do not meet at 5"), join_words("Call?") == join_words("Call.")
+    (True, False)
+    """
+    read = _Reading()
+    read.add_line(_with_signs(statement))
+    return "".join(read.parts)
+
+
+def expand_contractions(text: str) -> str:
+    """Return a text without contractions and without the possessive 's; its apostrophes are straight."""
+    text = text.replace("\u2019", "'")
+    if _CONTRACTED.search(text):
         for pattern, said in _CONTRACTIONS:
             text = pattern.sub(said, text)
+    return text
+
+
+def _with_signs(text: str) -> str:
+    """Return a text in plain characters, with a word in place of each sign that counts."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text).replace("\u2013", "-").replace("\u00ad", "")
+    text = expand_contractions(_GROUPED.sub("", text))
     return _SIGN.sub(lambda sign: f" sign{sign[0].encode().hex()} ", text)
 
 
@@ -172,7 +191,7 @@ class _Reading:
     def add_line(self, line: str) -> None:
         said = [word for word in words(line) if word not in _UNSAID]
         for n, word in enumerate(said):
-            if self.parts and self.parts[-1][-1].isdigit() and word[0].isdigit():
+            if self.parts and (self.parts[-1][-1].isdigit() or word[0].isdigit()):
                 self.parts.append(" ")
                 self._at += 1
             if n == 0:

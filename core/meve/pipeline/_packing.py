@@ -45,7 +45,7 @@ class Packer:
     def shorten(self, run: Run) -> None:
         """Reduce the candidates that exceed the budget by themselves, so that none is lost for its length."""
         config = run.config
-        if self.split is None or not run.includes("verify") or config.max_tokens < LEAST:
+        if self.split is None or not run.includes("verify"):
             return
         counted = self._count(run.candidates)
         too_long = {c.id for c in counted if not fits_alone(c, self.tokens, config.max_tokens)}
@@ -190,7 +190,7 @@ class Packer:
                 vector=run.query.vector,
             )
             composed = self._pack(chosen, run.config)
-            if chosen and not composed.selection.kept and self.split is not None and run.config.max_tokens >= LEAST:
+            if chosen and not composed.selection.kept and self.split is not None:
                 composed = self._pack(self._shorten_first(run, chosen), run.config)
             phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
         return composed
@@ -198,5 +198,6 @@ class Packer:
     def _shorten_first(self, run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the first candidates, none of which fits the budget, each reduced to its share of it."""
         first = self._count(candidates[:MOST_SHARING])
-        share = max(run.config.max_tokens // len(first) - self._overhead(run.config), LEAST)
+        least = min(LEAST, run.config.max_tokens)
+        share = max(run.config.max_tokens // len(first) - self._overhead(run.config), least)
         return [self._shorten(run, c, share) for c in first]

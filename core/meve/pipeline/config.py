@@ -138,7 +138,8 @@ class RetrieverConfig:
     """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One that isn't sufficient is
     uncertain in any case; 0 leaves it at that."""
     max_tokens: int = 512
-    """Phase 5: the most tokens of the context's text (T_max). From 32 on, passages that exceed it are shortened."""
+    """Phase 5: the most tokens of the context's text (T_max). Passages that exceed it are shortened to their best
+    sentences; one of which no sentence fits is left out."""
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float | None = None

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from meve.components._repeated_text import expand_contractions, join_words
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction import lexicon
 from meve.memory._contradiction.values import normalise_values
@@ -13,14 +14,6 @@ _TOKEN = re.compile(r"[-+]?\d(?:[\w.:/-]*\w|%)?%?|[^\W\d_](?:\w|['’](?=\w)|(?<
 _OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-Z][\w-]{1,50})['’]s\b")
 NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+")
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
-_SYMBOL = re.compile(r"[^\w\s.,;:!?'’\"“”„()/&-]")
-_CONTRACTIONS = (
-    (re.compile(r"\b(ca)n['’]t\b", re.I), r"can not"), (re.compile(r"\bwon['’]t\b", re.I), "will not"),
-    (re.compile(r"\bcannot\b", re.I), "can not"), (re.compile(r"n['’]t\b", re.I), " not"),
-    (re.compile(r"\b(i)['’]?m\b", re.I), r"\1 am"), (re.compile(r"['’]re\b", re.I), " are"),
-    (re.compile(r"['’]ve\b", re.I), " have"), (re.compile(r"['’]ll\b", re.I), " will"),
-    (re.compile(r"\b(it|that|there|he|she|what)['’]s\b", re.I), r"\1 is"), (re.compile(r"['’]s\b", re.I), ""),
-)  # fmt: skip
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
@@ -35,8 +28,9 @@ class Claim:
 
     words: tuple[str, ...]
     """All words except articles, in their order."""
-    symbols: str
-    """Signs other than punctuation, and a question mark."""
+    said: str
+    """All that counts in comparing texts: its words and signs, joined."""
+    is_question: bool
     subject: tuple[str, ...]
     """The words before the first verb."""
     first_verb: str
@@ -89,9 +83,7 @@ class Claim:
 
 def parse_claim(text: str) -> Claim:
     """Return what a statement claims."""
-    plain = normalise_values(text)
-    for pattern, replacement in _CONTRACTIONS:
-        plain = pattern.sub(replacement, plain)
+    plain = expand_contractions(normalise_values(text))
     tokens = [word.lower() for word in _TOKEN.findall(plain)]
     words = tuple(word for word in tokens if word not in _LITTLE)
     first_verb, verb = _find_verb(tokens)
@@ -103,7 +95,8 @@ def parse_claim(text: str) -> Claim:
     topics = content - lexicon.LIKED - lexicon.DISLIKED
     return Claim(
         words=words,
-        symbols="".join(_SYMBOL.findall(plain)) + "?" * text.rstrip().endswith("?"),
+        said=join_words(plain),
+        is_question=text.rstrip().endswith("?"),
         subject=_skip_phrase(words[:first_verb]),
         first_verb=verb,
         topics=topics,
@@ -172,7 +165,7 @@ def _find_denied(text: str) -> set[str]:
 
 def have_equal_words(one: Claim, other: Claim) -> bool:
     """Return whether two statements say the same in the same words, values and signs."""
-    return one.words == other.words and one.symbols == other.symbols
+    return bool(one.said) and one.said == other.said
 
 
 def concern_different_things(one: Claim, other: Claim) -> bool:

@@ -75,7 +75,7 @@ class RuleUpdateJudge:
             return DIFFERENT
         if _may_be_two(old, new):
             return DIFFERENT
-        if "?" in new.symbols or ((old.is_event or new.is_event or new.passing) and not new.changed):
+        if new.is_question or ((old.is_event or new.is_event or new.passing) and not new.changed):
             return DIFFERENT  # a question, an event of the past, or a plan
         if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
             return DIFFERENT  # "allergic to nuts" and "not allergic to pine nuts"

@@ -13,7 +13,7 @@ from meve.ports import TokenCounter
 from meve.types import Candidate, TextSpans
 
 LEAST = 32
-"""The least number of tokens that a passage is shortened to; less would be a scrap."""
+"""The least number of tokens in a share of the budget; less would be a scrap. A smaller budget isn't shared."""
 MOST_SHARING = 4
 """The most verified candidates among which the budget is divided when one of them is too long for it."""
 WORDS = 20
