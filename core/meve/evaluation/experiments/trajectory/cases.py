@@ -102,10 +102,8 @@ def _find_features(
     )
     words = _keyword_shares(index, turns[n].text, rows)
     candidates = [
-        Candidate(
-            passage=make_passage(turns[row], int(at)), origin="bench", vector=vectors[row], keyword_share=float(share)
-        )
-        for row, at, share in zip(rows.tolist(), local, words, strict=True)
+        Candidate(passage=make_passage(turns[row], int(at)), origin="bench", vector=vectors[row])
+        for row, at in zip(rows.tolist(), local, strict=True)
     ]
     scorer = TrajectoryScorer(
         view=view, semantic=SimilarityScorer(), outcomes={}, ranking=Ranking(), speaker=turns[n].speaker,
