@@ -153,9 +153,10 @@ def _copy_plain(connection, snapshot, no, version, complete_from):
     found = _Hashed.of(vault, RecordQuery(user=key, archived=None))
     changed = dict(vault.connection.execute("SELECT row, changed FROM memories").fetchall())
     for _, row, values in _active(vault, found):
+        plain = {name: value for name, value in zip(VALUES, values, strict=True) if name != "outcomes"}
         connection.execute(
-            f"INSERT INTO memories (row, user, changed, {', '.join(VALUES)}) VALUES (?, ?, ?{', ?' * len(VALUES)})",
-            [row, no, changed[row], *values],
+            f"INSERT INTO memories (row, user, changed, {', '.join(plain)}) VALUES (?, ?, ?{', ?' * len(plain)})",
+            [row, no, changed[row], *plain.values()],
         )
     for (_, row, values), expires in _archived(vault, found):
         named = dict(zip(VALUES, values, strict=True))
@@ -166,7 +167,9 @@ def _copy_plain(connection, snapshot, no, version, complete_from):
              named["superseded"]),
         )  # fmt: skip
     for record_id, score in snapshot.shared_scores(key).items():
-        connection.execute("INSERT INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *shared_score_row(score)))
+        connection.execute(
+            "INSERT INTO opinions VALUES (?, ?, ?, ?, ?, ?)", (no, record_id, *shared_score_row(score)[:4])
+        )
 
 
 class HookedEmbedder:

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from meve.conversation import Conversation, Ranking, SlicePolicy
+from meve.conversation import Conversation, Ranking
 from meve.conversation.attention import AttentionConfig
 from meve.conversation.coordinates import Weights
 from meve.conversation.outcomes import OutcomeStatistics
@@ -100,6 +100,33 @@ def test_recency_orders_turns_of_equal_meaning():
     context = make_conversation(talk, ranking=ranking).retrieve("same words", **EVERYTHING | {"duplicates": "repeated"})
     kept = [each for each in context.trace.candidates if each.id == "t11"]
     assert kept[0].rank == 1
+
+
+def test_answer_counts_the_words_of_its_question_and_the_question_those_of_its_answer():
+    talk = [
+        {"id": "a", "text": "Which colour has the lamp?"}, {"id": "b", "text": "Green, I think."},
+        {"id": "c", "text": "The weather is mild."}, {"id": "d", "text": "Rain comes."},
+        {"id": "e", "parent": "b", "text": "The lamp in the attic, the colour of the lamp?"},
+        {"id": "x", "parent": "a", "text": "lamp lamp colour colour"},
+    ]  # fmt: skip
+    by_turn = scores(make_conversation(talk).retrieve("colour lamp", "e", **EVERYTHING))
+    assert by_turn["b"]["words"] == 0
+    assert by_turn["b"]["before"] == by_turn["a"]["words"] > 0
+    assert by_turn["b"]["after"] == by_turn["e"]["words"]
+    assert (by_turn["a"]["before"], by_turn["a"]["after"]) == (0, 0)  # x lies outside of the slice
+    other = scores(make_conversation(talk).retrieve("colour lamp", "d", **EVERYTHING))
+    assert (other["c"]["before"], other["d"]["before"]) == (0, 0)
+
+
+def test_question_in_the_conversation_changes_no_score_of_another_turn():
+    """Its own words would else be the best ones, by which those of all others are measured."""
+    question = "Why is login failing?"
+    talk = records(DEBUGGING[:8])
+    asked = [*talk, {"id": "9", "parent": "6", "role": "user", "text": question}]
+    plain = [*talk, {"id": "9", "parent": "6", "role": "user", "text": "…"}]
+    mine, other = (scores(make_conversation(each).retrieve(question, "9", **EVERYTHING)) for each in (asked, plain))
+    assert "9" not in mine
+    assert all(mine[n][name] == other[n][name] for n in "1256" for name in ("words", "before", "after"))
 
 
 def test_young_conversation_counts_time_alone():

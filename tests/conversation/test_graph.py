@@ -129,6 +129,48 @@ def test_exports_keep_regenerated_answers_as_branches(tmp_path, export, listed):
     assert graph.turns[0].speaker == "user"
 
 
+def test_export_is_in_the_order_of_time_though_hidden_messages_have_none(tmp_path):
+    """ChatGPT writes nodes in any order, and its hidden system messages without a time."""
+    data = chatgpt_export()
+    nodes = data["mapping"]
+    hidden = {"author": {"role": "system"}, "create_time": None, "content": {"content_type": "text", "parts": [""]}}
+    nodes["hidden"] = {"id": "hidden", "parent": "root", "message": hidden, "children": ["q"]}
+    thought = {"author": {"role": "assistant"}, "create_time": None, "content": {"content_type": "thoughts"}}
+    nodes["thought"] = {"id": "thought", "parent": "a2", "message": thought, "children": []}
+    nodes["q"]["parent"] = "hidden"
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    graph = Conversation.from_export(tmp_path / "c.json").graph
+    assert [turn.id for turn in graph.turns] == ["hidden", "q", "a1", "a2", "thought"]
+
+
+def test_claude_export_holds_results_of_tools_and_no_notes_on_them(tmp_path):
+    data = claude_export()
+    note = "Let me look.\n```\nThis block is not supported on your current device yet.\n```"
+    blocks = [
+        {"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "name": "read", "input": {}},
+        {"type": "tool_result", "content": [{"type": "text", "text": "relay K7 stuck"}, {"type": "image"}]},
+    ]  # fmt: skip
+    data["chat_messages"][1] |= {"text": note, "content": blocks}
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    assert Conversation.from_export(tmp_path / "c.json").graph.turns[1].text == "Let me look.\nrelay K7 stuck"
+
+
+def test_messages_of_model_providers_keep_tool_calls_as_turns_without_text():
+    graph = graph_of(
+        [
+            {"role": "user", "content": [{"type": "text", "text": "Weather?"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "w", "arguments": "{}"}}]},
+            {"role": "tool", "tool_call_id": "c", "content": "21 C"},
+            {"type": "function_call", "call_id": "d", "name": "w", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "d", "output": "22 C"},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "e", "content": "23 C"}]},
+        ]
+    )
+    assert [turn.text for turn in graph.turns] == ["Weather?", "", "21 C", "", "22 C", "23 C"]
+    assert graph.parents.tolist() == [-1, 0, 1, 2, 3, 4]
+
+
 def test_old_claude_export_without_parents_is_a_line(tmp_path):
     data = claude_export()
     for message in data["chat_messages"]:
@@ -181,7 +223,7 @@ def test_missing_export_is_a_clear_error(tmp_path):
     [
         ("hello", ValidationError, "messages must be a list"),
         ([1], ValidationError, "turn 0 is 1"),
-        ([{"role": "user"}], ValidationError, "neither text nor content"),
+        ([{"role": "user"}], ValidationError, "neither text nor content, only the keys role:"),
         ([{"text": 1}], ValidationError, "text of turn 0"),
         ([{"text": "a\ud800"}], ValidationError, "UTF-8"),
         ([{"text": "a", "id": "x"}, {"text": "b", "id": "x"}], DuplicateIdError, "turns 0 and 1 have the same id 'x'"),

@@ -56,7 +56,7 @@ def test_weights_are_learnt_and_tested_on_different_conversations(data, monkeypa
     fitted, tested = [], []
     monkeypatch.setattr(experiment, "fit_weights", lambda cases, f, s: fitted.append(cases) or fit_weights(cases, f, s))
     monkeypatch.setattr(experiment, "score_case", lambda case, w: tested.append(case) or score_case(case, w))
-    halves = experiment._draw_halves(
+    halves = experiment.draw_halves(
         read_reply_trees(data, "molweni"), "parent", TrajectoryOptions(data=data, cases=20), _embedder()
     )
     by_half = experiment._weights(halves, 0)

@@ -299,12 +299,12 @@ def small_context(
 def trajectory(
     data: Data = None,
     to: To = None,
-    sets: Annotated[str, typer.Option(help="Comma-separated sets of replies.", metavar="A,B")] = "irc,molweni,oasst",
+    sets: Annotated[str, typer.Option(help="Comma-separated sets.", metavar="A,B")] = "irc,molweni,oasst,locomo",
     cases: Annotated[int, typer.Option(min=10, help="Cases per half of a set, drawn at random.")] = 400,
     seed: Seed = 42,
     embedder: EmbedderName = None,
 ) -> None:
-    """Measure which features of a conversation find the turn that a reply answers, and a turn's replies."""
+    """Measure which features of a conversation find the turn that a reply answers, its replies, and evidence."""
     require_for_bench("trajectory", embedder=embedder)
     from meve.evaluation.experiments.trajectory.experiment import TrajectoryOptions, run_trajectory
 

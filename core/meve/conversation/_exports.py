@@ -1,5 +1,6 @@
 """Read conversations that chat applications export as JSON."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +136,9 @@ def _claude_records(messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str,
     for n, message in enumerate(messages):
         record: dict[str, Any] = {
             "id": message["uuid"],
-            "text": message.get("text") or read_text(message.get("content"), n),
+            "text": read_text(message.get("content"), n)
+            or message.get("text")
+            or "",  # which also holds notes on tools
             "speaker": {"human": "user"}.get(message.get("sender", ""), message.get("sender", "")),
             "time": message.get("created_at"),
         }
@@ -146,8 +149,18 @@ def _claude_records(messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str,
 
 
 def _in_time(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return turns by their times if all are known, else in the order given."""
-    times = [to_seconds(turn["time"]) for turn in turns]
-    if any(time is None for time in times):
-        return turns
-    return [turn for _, _, turn in sorted(zip(times, range(len(turns)), turns, strict=True), key=lambda each: each[:2])]
+    """Return turns by their times; one without a time comes with the nearest turn above it that has one."""
+    by_id = {turn["id"]: turn for turn in turns}
+    times: dict[str, float] = {}
+    for turn in turns:
+        path: list[str] = []
+        at: str | None = turn["id"]
+        while at in by_id and at not in times and len(path) <= len(turns):  # a circle is refused later
+            path.append(at)
+            known = to_seconds(by_id[at]["time"])
+            if known is not None:
+                times[at] = known
+            at = by_id[at]["parent"]
+        for name in reversed(path):
+            times.setdefault(name, times.get(by_id[name]["parent"], -math.inf))
+    return sorted(turns, key=lambda turn: times[turn["id"]])

@@ -11,6 +11,8 @@ from meve.errors import ValidationError
 
 _PARENT_KEYS = ("parents", "parent", "parent_id")
 _TIME_KEYS = ("time", "timestamp", "created_at", "create_time")
+_CALL_KEYS = frozenset({"tool_calls", "function_call", "arguments"})
+"""The keys of a message that calls a tool and may hold no text."""
 _SPEAKERS = {"human": "user", "ai": "assistant"}
 
 
@@ -65,9 +67,13 @@ def read_time(value: object, n: int) -> datetime | date | str | None:
     raise ValidationError(f"the time of turn {n} is {value!r:.80}: give a datetime, a date, text, seconds or None")
 
 
-def _block_text(block: object) -> str:
+def _block_text(block: object, *, is_result: bool = False) -> str:
     if isinstance(block, str):
         return block
+    if isinstance(block, Mapping) and block.get("type") == "tool_result" and not is_result:
+        inside = block.get("content")
+        parts = inside if isinstance(inside, list | tuple) else [inside]
+        return "\n".join(filter(None, (_block_text(part, is_result=True) for part in parts)))
     text = block.get("text") if isinstance(block, Mapping) else getattr(block, "text", None)
     kind = block.get("type", "text") if isinstance(block, Mapping) else "text"
     return text if isinstance(text, str) and kind in ("text", "input_text", "output_text") else ""
@@ -84,11 +90,9 @@ def _place_message(message: Any, n: int, before: str | None) -> PlacedTurn:  # n
     else:
         turn = parse_turn(message, n)
         return _place_turn(turn, n, (before,) if before else ())
-    text = record.get("text")
-    text = read_text(record["content"], n) if text is None and "content" in record else text
     turn = parse_turn(
         {
-            "text": text,
+            "text": _read_record_text(record, n),
             "speaker": record.get("speaker", record.get("role")),
             "time": read_time(next((record[key] for key in _TIME_KEYS if key in record), None), n),
         },
@@ -96,6 +100,17 @@ def _place_message(message: Any, n: int, before: str | None) -> PlacedTurn:  # n
     )
     turn = replace(turn, id=_read_id(record.get("id"), n))
     return _place_turn(turn, n, _read_parents(record, n, before), record.get("phase"))
+
+
+def _read_record_text(record: Mapping[str, Any], n: int) -> object:
+    """Return the text of a record; empty for one that only calls a tool."""
+    if record.get("text") is not None:
+        return record["text"]
+    key = next((key for key in ("content", "output") if key in record), None)
+    if key is None and not _CALL_KEYS & record.keys():
+        keys = ", ".join(map(str, record))
+        raise ValidationError(f"turn {n} has neither text nor content, only the keys {keys}: give one of the two")
+    return "" if key is None else read_text(record[key], n)
 
 
 def _read_framework_message(message: Any) -> dict[str, Any]:  # noqa: ANN401

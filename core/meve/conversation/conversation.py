@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -25,7 +26,7 @@ from meve.conversation._turn_passages import PlacedPassage, make_passage
 from meve.conversation.conservation import ConservationMetrics, find_salience, measure_conservation
 from meve.conversation.coordinates import Coordinates, compute_coordinates, count_components, find_homogeneity
 from meve.conversation.graph import PlacedTurn, TurnGraph
-from meve.conversation.outcomes import OutcomeStatistics
+from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.conversation.ranking import Ranking, SliceView, TrajectoryScorer
 from meve.conversation.result import add_slice
 from meve.conversation.slices import LocalAuthority, Slice, SliceAuthority, SlicePolicy, check_slice
@@ -257,12 +258,13 @@ class Conversation:
         )  # fmt: skip
         outcomes = {known[turn]: each.expected for turn, each in self._outcomes.copy().items() if turn in known}
         semantic, verifier = self._make_semantic()
+        scorer = TrajectoryScorer(
+            view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker,
+            words=partial(words.score_shares, rows=rows),
+        )  # fmt: skip
         context = Pipeline(
             sources=sources,
-            scorer=TrajectoryScorer(
-                view=view, semantic=semantic, outcomes=outcomes, ranking=ranking, speaker=asker,
-                words=lambda query: words.score_shares(query, rows),
-            ),
+            scorer=scorer,
             fallback=sources[0],
             tokens=self._load_counters().get(config.tokens),
             embedder=self._load_embedder(),
@@ -286,7 +288,7 @@ class Conversation:
         """
         self.graph.position(turn_id)
         with self._adding:
-            self._outcomes[turn_id] = self._outcomes.get(turn_id, OutcomeStatistics()).add(outcome)
+            self._outcomes[turn_id] = self._outcomes.get(turn_id, NO_OUTCOMES).add(outcome)
             return self._outcomes[turn_id]
 
     def outcomes(self) -> Mapping[str, OutcomeStatistics]:
@@ -302,7 +304,7 @@ class Conversation:
         for turn_id in outcomes:
             self.graph.position(turn_id)
         with self._adding:
-            merged = {i: self._outcomes.get(i, OutcomeStatistics()).merge(each) for i, each in outcomes.items()}
+            merged = {i: self._outcomes.get(i, NO_OUTCOMES).merge(each) for i, each in outcomes.items()}
             self._outcomes |= merged
 
     def measure_conservation(self) -> ConservationMetrics:
@@ -316,7 +318,7 @@ class Conversation:
         if not snapshot.has_text.any():
             raise EmptyCorpusError("the conversation has no turns with text: add messages first")
         known = self._outcomes.copy()
-        outcomes = [known.get(turn.id, OutcomeStatistics()) for turn in snapshot.graph.turns]
+        outcomes = [known.get(turn.id, NO_OUTCOMES) for turn in snapshot.graph.turns]
         salience = find_salience(snapshot.coordinates, outcomes)
         return measure_conservation(snapshot.vectors[snapshot.has_text], salience[snapshot.has_text])
 

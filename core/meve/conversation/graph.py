@@ -170,7 +170,7 @@ def _count_forks(
     known: list[int], parents: Sequence[int], replies: Sequence[int], before: npt.NDArray[np.int64]
 ) -> list[int]:
     """Return the forks on the path to each turn; counts before the first turn that became a fork are kept."""
-    became = np.flatnonzero((np.array(replies[: len(before)]) > 1) & (before < 2))  # noqa: PLR2004
+    became = np.flatnonzero((np.array(replies[: len(before)]) > 1) & (before < 2))
     forks = known[: int(became[0])] if len(became) else known
     for n in range(len(forks), len(parents)):
         forks.append((replies[n] > 1) + (forks[parents[n]] if parents[n] >= 0 else 0))
@@ -223,7 +223,7 @@ def _index_ids(turns: Sequence[PlacedTurn], before: Mapping[str, int]) -> dict[s
         if turn.id in given or turn.id in before:
             first = before[turn.id] if turn.id in before else len(before) + given[turn.id]
             raise DuplicateIdError(
-                f"turns {first} and {len(before) + n} have the same id {turn.id!r:.80}: each turn needs an id of its own"
+                f"turns {first} and {len(before) + n} have the same id {turn.id!r:.80}: give each turn an id of its own"
             )
         given[turn.id] = n
     return given

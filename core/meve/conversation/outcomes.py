@@ -65,3 +65,7 @@ class OutcomeStatistics:
             mean=self.mean + delta * other.count / count,
             squares=self.squares + other.squares + delta * delta * self.count * other.count / count,
         )
+
+
+NO_OUTCOMES = OutcomeStatistics()
+"""The statistics before the first outcome."""

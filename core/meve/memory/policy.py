@@ -107,11 +107,16 @@ class Relevance(_PolicySection):
 
 
 class Ranking(_PolicySection):
-    """Weights of the score: similarity · relevance + reflection · reflection score / 100 + boost · class boost."""
+    """Weights of the score: similarity · relevance + reflection · reflection score / 100 + boost · class boost.
+
+    `outcome` adds its share of 2 · expected outcome - 1, from -1 to 1: 0 if none was recorded.
+    """
 
     similarity: Fraction = 0.7
     reflection: Fraction = 0.2
     boost: Fraction = 0.1
+    outcome: Fraction = 0.0
+    """Weight of recorded outcomes (`record_outcome`, `reflect`); 0 ignores them."""
     threshold: Fraction = 0.0
     """Minimum score of a recalled memory; with 0, only the limit and the budget of a search cut."""
     conflicts: bool = False

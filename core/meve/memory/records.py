@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._json_limits import NESTING, is_nested_deeper
+from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import PassageError, ValidationError
 from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, RecordSource
@@ -69,6 +70,8 @@ class MemoryRecord:
     """When an answer last used it; None for never."""
     uses: int = 0
     """The number of answers that used it."""
+    outcomes: OutcomeStatistics = NO_OUTCOMES
+    """How useful it was where it was recalled: by `reflect` and `record_outcome`."""
     valid_from: datetime | None = None
     """From when on it holds; None for `created_at`."""
     valid_to: datetime | None = None
@@ -115,6 +118,7 @@ class MemoryRecord:
         for name in self.__slots__:
             value = getattr(self, name)
             data[name] = value.isoformat() if isinstance(value, datetime) else value
+        data["outcomes"] = asdict(self.outcomes)
         return {**data, "tags": list(self.tags), "derived_from": list(self.derived_from), "metadata": {**self.metadata}}
 
 
@@ -146,6 +150,7 @@ class SharedScore:
     touched_at: datetime | None = None
     used_at: datetime | None = None
     uses: int = 0
+    outcomes: OutcomeStatistics = NO_OUTCOMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

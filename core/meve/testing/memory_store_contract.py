@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from meve._extras import require_imports
+from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import DuplicateIdError, IndexMismatchError, StorageError
 from meve.memory.records import SHARED, SharedScore, user_key
 from meve.memory.stores._closed_records import find_replaced
@@ -38,6 +39,7 @@ from meve.testing._memory_records import (
 with require_imports(SUITE, NEEDS):
     import pytest
 
+OUTCOMES = OutcomeStatistics(count=3, mean=0.5, squares=0.5)
 OpenStore: TypeAlias = Callable[[], MemoryStore]
 """A function that opens the store of this test, the same one each time."""
 
@@ -65,8 +67,9 @@ class MemoryStoreContract:
     ) -> None:
         whole = stored(
             "a", kind="summary", tags=("x", "y"), metadata={"n": 1, "deep": [None, "é"]}, session_id="s",
-            expires_at=LATER, reflection=12.5, touched_at=NOW, used_at=NOW, uses=3, flagged="why", hold="wait",
-            valid_from=NOW, valid_to=LATER, superseded_by="b", restored_at=LATER, derived_from=("c",), version=4,
+            expires_at=LATER, reflection=12.5, touched_at=NOW, used_at=NOW, uses=3, outcomes=OUTCOMES, flagged="why",
+            hold="wait", valid_from=NOW, valid_to=LATER, superseded_by="b", restored_at=LATER, derived_from=("c",),
+            version=4,
         )  # fmt: skip
         insert(store, whole)
         store.close()
@@ -129,7 +132,7 @@ class MemoryStoreContract:
         assert store.touched(ALICE, ["a", "b", "none"]) == {"a": LATER}
 
     def test_archived_record_leaves_the_changes_and_is_found(self, store: RecordStore) -> None:
-        insert(store, stored("a"), stored("b", derived_from=("z",)))
+        insert(store, stored("a"), stored("b", derived_from=("z",), outcomes=OUTCOMES))
         before = store.changes(ALICE, 0)
         archive(store, "b")
         assert ids_of(list(store.changes(ALICE, 0).records)) == ["a"]
@@ -137,7 +140,7 @@ class MemoryStoreContract:
         assert ids_of(store.records(RecordQuery(user=ALICE, archived=True))) == ["b"]
         archived = store.find(ALICE, "b")
         assert archived is not None
-        assert archived.record == stored("b", derived_from=("z",), archived=True).record
+        assert archived.record == stored("b", derived_from=("z",), outcomes=OUTCOMES, archived=True).record
         assert np.allclose(archived.vector, [1, 0.5, -2, 0], atol=1e-2)
         assert np.array_equal(archived.passages, before.records[1].passages)
         with store.writing() as transaction:
@@ -156,7 +159,7 @@ class MemoryStoreContract:
 
     def test_shared_scores_go_with_the_record_and_with_the_user(self, store: RecordStore) -> None:
         insert(store, stored("s", SHARED), stored("t", SHARED), user=SHARED)
-        score = SharedScore(reflection=60, touched_at=NOW, used_at=None, uses=1)
+        score = SharedScore(reflection=60, touched_at=NOW, used_at=None, uses=1, outcomes=OUTCOMES)
         with store.writing() as transaction:
             for user in (ALICE, BOB):
                 transaction.put_shared_score(user, "s", score)

@@ -6,10 +6,11 @@ record that is gone (detail `erased`).
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, astuple, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
+from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import StoreCorruptError
 from meve.memory._audit.chain import AuditChain, AuditRow, AuditVerification, RecordDifference, user_in_event
 from meve.memory.records import MemoryRecord, StoredRecord, UserId
@@ -24,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "history": (
         "created_at", "valid_from", "valid_to", "superseded_by", "restored_at", "derived_from", "archived",
     ),
-    "score": ("reflection", "used_at", "uses", "flagged"),
+    "score": ("reflection", "used_at", "uses", "outcomes", "flagged"),
     "other": (),
 }  # fmt: skip
 """The parts of a record that are told apart, in the order of their hashes, and the fields of each part."""
@@ -69,6 +70,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
         return value.isoformat()
     if isinstance(value, int | float):
         return float(value)  # 1 and 1.0 are stored alike
+    if isinstance(value, OutcomeStatistics):
+        return [float(each) for each in astuple(value)]
     return dict(value) if isinstance(value, Mapping) else value
 
 

@@ -1,6 +1,6 @@
 """Subject access: explains which memories exist on a topic and why, and exports all data of a user."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from meve.memory._audit.chain import AuditEvent
@@ -90,7 +90,12 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
         "history": [r.to_dict() | places.get(r.id, {}) for r in records if not r.archived and r.is_closed],
         "archived": [r.to_dict() | places.get(r.id, {}) for r in records if r.archived],
         "shared_scores": {
-            record_id: {"reflection": s.reflection, "uses": s.uses, "used_at": s.used_at and s.used_at.isoformat()}
+            record_id: {
+                "reflection": s.reflection,
+                "uses": s.uses,
+                "used_at": s.used_at and s.used_at.isoformat(),
+                "outcomes": asdict(s.outcomes),
+            }
             for record_id, s in sorted(runtime.store.shared_scores(user).items())
         },
         "audit": [_own_entry(event) for event in runtime.store.events(EventQuery(user=user))],

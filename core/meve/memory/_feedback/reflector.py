@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meve._fork_safety import ForkSafeLock
+from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action
-from meve.memory._feedback.usage_judge import UsageVerdict, adjust_score
+from meve.memory._feedback.usage_judge import UsageOutcome, UsageVerdict, adjust_score
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Load, Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, SharedScore, user_key
+from meve.memory._write.eraser import check_not_held, unknown
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, check_id, user_key
 from meve.types import FloatArray
 
+_OUTCOMES: Mapping[UsageOutcome, float] = {"used": 1.0, "unused": 0.0, "contradicted": 0.0}
+"""What a verdict counts as an outcome; `unmentioned` tells nothing."""
 _MAX_DEFERRED = 1_024
 """Maximum number of deferred reflections. The next one runs immediately, together with all deferred ones."""
 
@@ -62,6 +66,33 @@ class Reflector:
             return ReflectionResult(recall=recall.id, verdicts={}, scores={}, deferred=True)
         self.run_deferred()
         return self._reflect_now(recall, answer)
+
+    def record_outcome(self, user: str, record_id: str, outcome: float, reason: str) -> OutcomeStatistics:
+        """Add an outcome to a record, or to this user's score of a shared one.
+
+        Raises what `GovernedMemory.record_outcome` raises.
+        """
+        runtime, now = self._runtime, self._runtime.clock.now()
+        record_id = check_id(record_id)
+        with runtime.store.writing() as transaction:
+            stored = transaction.find(user, record_id)
+            key = user if stored is not None else SHARED
+            stored = stored or transaction.find(SHARED, record_id)
+            if stored is None or stored.record.expired(now):
+                raise unknown(record_id)
+            record = stored.record
+            check_not_held(record)
+            shared = transaction.shared_scores(user).get(record_id) if key == SHARED else None
+            outcomes = (shared or record).outcomes.add(outcome)
+            if key == SHARED:
+                score = shared or SharedScore(reflection=record.reflection)
+                transaction.put_shared_score(user, record_id, replace(score, outcomes=outcomes))
+            else:
+                changed = replace(record, outcomes=outcomes, version=record.version + 1)
+                transaction.replace(user, replace(stored, record=changed))
+            detail = {"outcome": round(float(outcome), 4), "outcomes": outcomes.count}
+            transaction.log(runtime.event(user, record, "update", reason, now, **detail))
+        return outcomes
 
     def run_deferred(self) -> None:
         """Run the deferred reflections, which are lost if the process ends before."""
@@ -134,9 +165,14 @@ class Reflector:
                 scores[old.id] = (before, after)
                 used = verdict.outcome == "used"
                 uses = (shared.uses if shared else 0 if key == SHARED else record.uses) + used
+                outcomes = (shared or record).outcomes
+                if verdict.outcome in _OUTCOMES:
+                    outcomes = outcomes.add(_OUTCOMES[verdict.outcome])
                 used_at = now if used else shared.used_at if shared else record.used_at
                 if key == SHARED:
-                    new_score = SharedScore(reflection=after, touched_at=now, used_at=used_at, uses=uses)
+                    new_score = SharedScore(
+                        reflection=after, touched_at=now, used_at=used_at, uses=uses, outcomes=outcomes
+                    )
                     transaction.put_shared_score(user, old.id, new_score)
                 else:
                     changed = replace(
@@ -145,6 +181,7 @@ class Reflector:
                         touched_at=now,
                         used_at=used_at,
                         uses=uses,
+                        outcomes=outcomes,
                         flagged="contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged,
                         version=record.version + 1,
                     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Literal, TypeAlias
 
+from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import ValidationError
 from meve.memory._expiry import expiry_of
 from meve.memory._timestamps import check_moment, check_past, from_micros
@@ -229,6 +230,7 @@ def _checks(rules: RowRules, kind: RecordKind) -> dict[str, Callable[[Any], Any]
         "metadata": metadata,
         "reflection": score,
         "uses": number("uses"),
+        "outcomes": _parse_outcomes,
         "superseded_by": check_id,
         "flagged": note("flagged"),
         "hold": note("hold"),
@@ -284,3 +286,15 @@ def order_of(records: Sequence[tuple[int, MemoryRecord, Row]]) -> Iterator[tuple
         return (len(record.derived_from), place if isinstance(place, int) else 0, number)
 
     yield from ((number, record) for number, record, _ in sorted(records, key=key))
+
+
+def _parse_outcomes(value: object) -> OutcomeStatistics:
+    row = value if isinstance(value, Mapping) else {}
+    mean, squares = (
+        each if isinstance(each, int | float) and not isinstance(each, bool) else -1
+        for each in (row.get("mean"), row.get("squares"))
+    )
+    if not 0 <= mean <= 1 or not 0 <= squares < float("inf"):
+        raise ValidationError(f"outcomes must hold count, mean in [0, 1] and squares of at least 0, got {value!r:.80}")
+    count = min(check_count(row.get("count"), "the count of outcomes"), _MOST)
+    return OutcomeStatistics(count=count, mean=float(mean), squares=float(squares)) if count else NO_OUTCOMES

@@ -110,6 +110,7 @@ class DuplicateMerger:
             w,
             reflection=max(plan.score(w), plan.score(x)),
             uses=w.uses + x.uses,
+            outcomes=w.outcomes.merge(x.outcomes),
             tags=tuple(sorted({*w.tags, *x.tags})),
             derived_from=tuple(sorted({*w.derived_from, x.id})) if is_copy else w.derived_from,
             touched_at=max((t for t in (w.touched_at, x.touched_at) if t), default=None),

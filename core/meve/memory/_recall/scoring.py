@@ -7,6 +7,7 @@ from datetime import datetime
 import numpy as np
 
 from meve._quoting import mark_forgeries
+from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
@@ -102,7 +103,8 @@ def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
 class PolicyScorer:
     """Scores memories by the weights of `Ranking`.
 
-    score = similarity · relevance + reflection · reflection score / 100 + boost · boost of the class, at least 0
+    score = similarity · relevance + reflection · reflection score / 100 + boost · boost of the class
+        + outcome · (2 · expected outcome - 1), at least 0
 
     Source: MemoryArchitect, section C.
     """
@@ -125,7 +127,9 @@ class PolicyScorer:
         boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
         said_then = np.array([self.time is not None and self.time.contains(record.created_at) for record in records])
         relevances = np.array([_get_relevance(c) for c in candidates]) + self.policy.relevance.said_then * said_then
+        outcomes = 2 * np.array([self._outcomes(record).expected for record in records]) - 1
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
+        scores = scores + weights.outcome * outcomes
         return np.asarray(np.maximum(scores, 0.0), dtype=np.float32)
 
     def _with_last_recall(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
@@ -136,8 +140,13 @@ class PolicyScorer:
 
     def reflection(self, record: MemoryRecord) -> float:
         """Return the current reflection score of a record, from 0 to 100; of a shared record, this user's."""
-        shared = self.shared_scores.get(record.id) if record.user_id is None else None
-        return decay_reflection(record, self.policy, self.now, shared)
+        return decay_reflection(record, self.policy, self.now, self._shared(record))
+
+    def _outcomes(self, record: MemoryRecord) -> OutcomeStatistics:
+        return (self._shared(record) or record).outcomes
+
+    def _shared(self, record: MemoryRecord) -> SharedScore | None:
+        return self.shared_scores.get(record.id) if record.user_id is None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -178,6 +178,7 @@ def _successor(before: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
         touched_at=before.touched_at,
         used_at=before.used_at,
         uses=before.uses,
+        outcomes=before.outcomes,
         version=before.version + 1,
     )
 

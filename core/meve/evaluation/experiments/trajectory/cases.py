@@ -18,7 +18,7 @@ from meve.pipeline._scorers import SimilarityScorer
 from meve.ports import Embedder
 from meve.types import Candidate, FloatArray, Query
 
-Task: TypeAlias = Literal["parent", "continuation"]
+Task: TypeAlias = Literal["parent", "continuation", "question"]
 
 WINDOW = 100
 """The number of turns before or after a turn among which the right ones are looked for."""
@@ -45,11 +45,14 @@ def make_cases(tree: ReplyTree, asked: Sequence[int], task: Task, embedder: Embe
 
     For `parent` the candidates are the turns before, whose replies among each other are known, and the right ones are
     the turn's parents. For `continuation` they are the turns after, of which nothing is known, and the right ones are
-    its replies.
+    its replies. For `question` they are all turns, and `asked` are positions in `tree.questions`.
     """
     vectors = embedder.embed_passages([turn.text or "." for turn in tree.turns])
     index = Bm25Index()
     index.add(np.arange(len(tree.turns), dtype=np.int64), [turn.text for turn in tree.turns])
+    if task == "question":
+        yield from _make_question_cases(tree, asked, vectors, index, embedder)
+        return
     positions = {turn.id: n for n, turn in enumerate(tree.turns)}
     whole = TurnGraph.from_turns(tree.turns) if task == "parent" else None
     for n in asked:
@@ -62,6 +65,18 @@ def make_cases(tree: ReplyTree, asked: Sequence[int], task: Task, embedder: Embe
         if right.any():
             case = Case(features=_find_features(tree.turns, n, rows, vectors, index), right=right)
             yield case if whole is None else _with_visibility(case, whole, tree.turns[n], rows)
+
+
+def _make_question_cases(
+    tree: ReplyTree, asked: Sequence[int], vectors: FloatArray, index: Bm25Index, embedder: Embedder
+) -> Iterator[Case]:
+    rows = np.arange(len(tree.turns))
+    for n in asked:
+        text, evidence = tree.questions[n]
+        turns = [*tree.turns, PlacedTurn(id="question", text=text)]
+        both = np.concatenate([vectors, embedder.embed_passages([text])])
+        features = _find_features(turns, len(rows), rows, both, index)
+        yield Case(features=features, right=np.isin(rows, list(evidence)))
 
 
 def _with_visibility(case: Case, graph: TurnGraph, turn: PlacedTurn, rows: npt.NDArray[np.int64]) -> Case:
@@ -102,10 +117,8 @@ def _find_features(
     )
     words = _keyword_shares(index, turns[n].text, rows)
     candidates = [
-        Candidate(
-            passage=make_passage(turns[row], int(at)), origin="bench", vector=vectors[row], keyword_share=float(share)
-        )
-        for row, at, share in zip(rows.tolist(), local, words, strict=True)
+        Candidate(passage=make_passage(turns[row], int(at)), origin="bench", vector=vectors[row])
+        for row, at in zip(rows.tolist(), local, strict=True)
     ]
     scorer = TrajectoryScorer(
         view=view, semantic=SimilarityScorer(), outcomes={}, ranking=Ranking(), speaker=turns[n].speaker,

@@ -1,4 +1,7 @@
-"""Conversations with known replies: a chat room (irc), dialogues of several people (molweni), answer trees (oasst)."""
+"""Conversations with known replies: a chat room (irc), dialogues of several people (molweni), answer trees (oasst).
+
+And long talks of two people with questions about them (locomo), whose evidence is known.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -19,6 +22,8 @@ class ReplyTree:
     """In order; parents come before their replies."""
     asked: tuple[int, ...]
     """The positions of turns whose parents are known and lie before them."""
+    questions: tuple[tuple[str, frozenset[int]], ...] = ()
+    """Questions about the whole conversation, each with the positions of its evidence."""
 
 
 def read_reply_trees(root: Path, name: str) -> list[ReplyTree]:
@@ -33,7 +38,7 @@ def read_reply_trees(root: Path, name: str) -> list[ReplyTree]:
     """
     if name not in SETS:
         raise DatasetError(f"no set {name!r:.40} of replies: there are {', '.join(SETS)}")
-    return [tree for tree in SETS[name](root / name) if tree.asked]
+    return [tree for tree in SETS[name](root / name) if tree.asked or tree.questions]
 
 
 def _read_irc(folder: Path) -> list[ReplyTree]:
@@ -92,10 +97,33 @@ def _read_oasst(folder: Path) -> list[ReplyTree]:
     return trees
 
 
+def _read_locomo(folder: Path) -> list[ReplyTree]:
+    """Read talks as lines. Questions without an answer, and those with evidence that is no turn, are left out."""
+    questions: dict[str, list[Row]] = defaultdict(list)
+    for row in read_rows(folder / "questions.jsonl"):
+        if row.text("category_name") != "adversarial":
+            questions[row.text("conversation_id")].append(row)
+    trees = []
+    for row in read_rows(folder / "conversations.jsonl"):
+        turns: list[PlacedTurn] = []
+        for session in row.rows("sessions"):
+            for each in session.rows("turns"):
+                up = (turns[-1].id,) if turns else ()
+                text, speaker = each.text("text", blank=True), each.text("speaker")
+                time = session.text("timestamp")
+                turns.append(PlacedTurn(id=each.text("dia_id"), text=text, speaker=speaker, time=time, parents=up))
+        at = {turn.id: n for n, turn in enumerate(turns)}
+        asked = [(each.text("question"), each.texts("evidence")) for each in questions[row.text("conversation_id")]]
+        known = [(text, frozenset(at[i] for i in ids)) for text, ids in asked if ids and all(i in at for i in ids)]
+        trees.append(ReplyTree(id=row.text("conversation_id"), turns=tuple(turns), asked=(), questions=tuple(known)))
+    return trees
+
+
 SETS: Mapping[str, Callable[[Path], list[ReplyTree]]] = {
     "irc": _read_irc,
     "molweni": _read_molweni,
     "oasst": _read_oasst,
+    "locomo": _read_locomo,
 }
 """The reader of each set."""
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
+from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, micros_or_none, moment_or_none, to_micros
 from meve.memory.policy import PolicyClass, RecordSource
@@ -21,11 +22,11 @@ from meve.memory.stores.sqlite._vault import Owner
 VALUES = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
-    "derived", "archived", "version", "tokens", "model", "vector", "passages",
+    "derived", "archived", "version", "tokens", "model", "outcomes", "vector", "passages",
 )  # fmt: skip
 """The values of a record, in the order in which the archive packs them."""
-_SEALED = ("id", "text", "session", "tags", "metadata", "superseded", "flagged", "hold", "derived")
-"""The values that are encrypted together with the vectors."""
+_SEALED = ("id", "text", "session", "tags", "metadata", "superseded", "flagged", "hold", "derived", "outcomes")
+"""The values that are encrypted together with the vectors; version 7 of the schema lacks the last one."""
 FOUND_BY = ("id", "session", "superseded", "derived", "hold")
 """Columns that tell hashes of these values, to find a record by; `hold` only tells whether there is one."""
 _OPEN = tuple(name for name in VALUES if name not in {*_SEALED, "vector", "passages"})
@@ -44,8 +45,8 @@ def to_values(stored: StoredRecord) -> tuple[Any, ...]:
         r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
         micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
         micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
-        r.version, stored.tokens, stored.model, np.asarray(stored.vector, dtype="<f4").tobytes(),
-        np.asarray(stored.passages, dtype="<f2").tobytes(),
+        r.version, stored.tokens, stored.model, _outcomes_row(r.outcomes),
+        np.asarray(stored.vector, dtype="<f4").tobytes(), np.asarray(stored.passages, dtype="<f2").tobytes(),
     )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def unseal_row(owner: Owner, key: DataKey, columns: Sequence[Any]) -> tuple[Any,
     """
     sealed, *found_by = columns[: 1 + len(FOUND_BY)]
     (*head, size), vectors = _decode(key.unseal(sealed, owner.place("memories", *found_by)))
+    head += [None] * (len(_SEALED) - len(head))
     row: tuple[Any, ...] = _in_order([*head, *columns[1 + len(FOUND_BY) :], vectors[:size], vectors[size:]])
     return row
 
@@ -93,7 +95,7 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
-        tokens, model, vector, passages,
+        tokens, model, outcomes, vector, passages,
     ) = values  # fmt: skip
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
@@ -113,6 +115,7 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
         touched_at=moment_or_none(touched),
         used_at=moment_or_none(used),
         uses=uses,
+        outcomes=_outcomes_of(outcomes),
         valid_from=moment_or_none(valid_from),
         valid_to=moment_or_none(valid_to),
         superseded_by=superseded,
@@ -130,12 +133,30 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
 
 
 def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
-    return (score.reflection, micros_or_none(score.touched_at), micros_or_none(score.used_at), score.uses)
+    outcomes = _outcomes_row(score.outcomes)
+    return (
+        score.reflection, micros_or_none(score.touched_at), micros_or_none(score.used_at), score.uses,
+        outcomes and json.dumps(outcomes),
+    )  # fmt: skip
 
 
 def shared_score_of(row: tuple[Any, ...]) -> SharedScore:
-    score, touched, used, uses = row
-    return SharedScore(reflection=score, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses)
+    score, touched, used, uses, outcomes = row
+    return SharedScore(
+        reflection=score, touched_at=moment_or_none(touched), used_at=moment_or_none(used), uses=uses,
+        outcomes=_outcomes_of(outcomes and json.loads(outcomes)),
+    )  # fmt: skip
+
+
+def _outcomes_row(outcomes: OutcomeStatistics) -> list[float] | None:
+    return [outcomes.count, outcomes.mean, outcomes.squares] if outcomes.count else None
+
+
+def _outcomes_of(stored: Sequence[float] | None) -> OutcomeStatistics:
+    if stored is None:
+        return NO_OUTCOMES
+    count, mean, squares = stored
+    return OutcomeStatistics(count=int(count), mean=float(mean), squares=float(squares))
 
 
 def pack(values: Sequence[Any]) -> bytes:
@@ -148,6 +169,7 @@ def pack(values: Sequence[Any]) -> bytes:
 def unpack(body: bytes) -> list[Any]:
     """Return the values that `pack` was given. Raise what `readable` maps if they are damaged."""
     (*values, size), halves = unpack_values(body)
+    values += [None] * (len(VALUES) - 2 - len(values))  # version 7 of the schema lacks the outcomes
     return [*values, np.frombuffer(halves[:size], dtype="<f2").astype("<f4").tobytes(), halves[size:]]
 
 

@@ -208,6 +208,9 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE INDEX archive_superseded ON archive (user, superseded) WHERE superseded IS NOT NULL;
     CREATE INDEX opinions_of ON opinions (id);
     """,  # the content is sealed: see `_key_file`
+    """
+    ALTER TABLE opinions ADD COLUMN outcomes TEXT;
+    """,  # what is sealed of a record also holds its outcomes
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 _SEAL = "SELECT seal_rows()"

@@ -22,7 +22,8 @@ def seal_plain_rows(vault: Vault) -> None:
     connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # damaged text stays as it is
     try:
         owners = _seal_users(vault)
-        for row, user, changed, *values in _read(connection, "plain_memories", "row", "user", "changed", *VALUES):
+        names = ["NULL" if name == "outcomes" else name for name in VALUES]
+        for row, user, changed, *values in _read(connection, "plain_memories", "row", "user", "changed", *names):
             owner, slot = owners[user], vault.take()
             values[_DERIVED] = _list_of_texts(values[_DERIVED])
             sealed = seal_row(owner, slot, vault.slots.key(slot), values)

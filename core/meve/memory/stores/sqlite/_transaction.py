@@ -114,7 +114,7 @@ class SqliteSnapshot:
         if owner is None:
             return {}
         rows = self._connection.execute(
-            "SELECT id, name, reflection, touched, used, uses FROM opinions WHERE user = ?", (owner.no,)
+            "SELECT id, name, reflection, touched, used, uses, outcomes FROM opinions WHERE user = ?", (owner.no,)
         ).fetchall()
         with readable():
             return {
@@ -231,7 +231,7 @@ class SqliteTransaction(SqliteSnapshot):
         else:
             name = owner.key.seal(record_id.encode(), owner.place("opinions", hashed))
             values = (owner.no, hashed, name, *shared_score_row(score))
-            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def forget_user(self, user: str) -> None:
         self._forgotten.add(user)
