@@ -23,7 +23,7 @@ from langchain_meve.graph_store._tenancy import NamespaceError, Tenancy
 from langchain_meve.graph_store._ttl import ttl_options
 from meve.errors import ValidationError
 from meve.memory.items._writer import ItemChange
-from meve.memory.items.item import Drop, Namespace, Put
+from meve.memory.items.item import Drop, Namespace, Put, value_text
 from meve.memory.items.item import Item as MemoryItem
 from meve.memory.items.items import Items, ValuePredicate
 from meve.memory.policy import PolicyClass
@@ -73,21 +73,24 @@ class NamespaceQueries:
             namespace=op.namespace,
             key=op.key,
             value=op.value,
-            text=self._text(op),
+            text=self._texts(op),
             policy_class=self.policy_class,
             **ttl_options(op.ttl),
         )
 
-    def _text(self, op: PutOp) -> str | None:
-        """Return the text that a value is searched by; None for the whole value."""
+    def _texts(self, op: PutOp) -> list[str] | None:
+        """Return the texts that a value is searched by, each by itself; None for the whole value."""
         if op.index is False:
-            return ""
+            return []
         paths = self.fields if op.index is None else op.index
         if not isinstance(paths, list | tuple) or not all(isinstance(path, str) for path in paths):
             raise ValidationError(f"index must be False or a list of JSON paths, got {op.index!r:.80}")
-        if "$" in paths or not isinstance(op.value, Mapping):
+        if set(paths) == {"$"} or not isinstance(op.value, Mapping):
             return None
-        return "\n".join(text for path in paths for text in get_text_at_path(op.value, path))
+        value = op.value
+        return [
+            text for path in paths for text in ([value_text(value)] if path == "$" else get_text_at_path(value, path))
+        ]
 
     def _search(self, op: SearchOp) -> PreparedRead:
         predicate = compile_filter(op.filter)

@@ -46,3 +46,18 @@ def test_each_read_restarts_a_short_ttl_too(memory, clock, seconds):
         assert store.get(("alice", "x"), "mood") is not None
     clock.advance(timedelta(seconds=1.1 * seconds))
     assert store.get(("alice", "x"), "mood") is None
+
+
+BOOK = {"name": "north", "chapters": [{"content": "polar night"}, {"content": "reindeer move with all the seasons"}]}
+
+
+@pytest.mark.parametrize("query", ["north", "polar night"])
+def test_texts_of_several_paths_are_rated_each_by_itself(memory, query):
+    """As in LangGraph's stores, the best text counts, however many others there are."""
+    store = MeVeStore(memory, namespaces="memories/{user_id}/*", fields=["name", "chapters[*].content"])
+    store.put(ALICE, "book", BOOK)
+    store.put(ALICE, "near", {"name": f"{query} and more"})
+    store.put(ALICE, "same", {"name": query})
+    scores = {item.key: item.score for item in store.search(ALICE, query=query)}
+    assert scores["book"] == pytest.approx(scores["same"])
+    assert scores["book"] > scores["near"]

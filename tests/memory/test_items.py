@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from meve.errors import HoldError, ValidationError
 from meve.memory.items.item import Drop, Put, item_id
 from meve.testing.fakes import FakeClock, OverlapVerifier
-from tests.memories import open_memory
+from tests.memories import LastLetters, open_memory
 
 NAMESPACE = ("notes",)
 KEYS = st.tuples(st.sampled_from([("a",), ("a", 1), ("a", "1"), ("b.c",), ()]), st.sampled_from(["", "k", "ключ"]))
@@ -179,3 +179,43 @@ def test_items_with_invalid_user_id_raise(memory, user):
     ):
         with pytest.raises(ValidationError, match="user_id"):
             call()
+
+
+SAYINGS = ["zebra", "polar night", "reindeer move with the seasons"]
+
+
+@pytest.mark.parametrize("way", ["as put", "reopened", "embedded again", "imported"])
+def test_each_text_of_an_item_is_searched_by_itself(tmp_path, way):
+    """An item of several texts is as relevant as one that has only the best of them."""
+    memory = open_memory(tmp_path / "memory.db")
+    memory.items.put(NAMESPACE, "all", {"n": 1}, text=SAYINGS, user_id="alice")
+    for text in SAYINGS:
+        memory.items.put(NAMESPACE, text, {"n": 2}, text=text, user_id="alice")
+    if way == "imported":
+        other = open_memory(tmp_path / "other.db")
+        other.import_(memory.export(user_id="alice"), user_id="alice")
+        memory.close()
+        memory = other
+    elif way != "as put":
+        memory.close()
+        memory = open_memory(
+            tmp_path / "memory.db", **({"embedder": LastLetters(), "reembed": True} if "again" in way else {})
+        )
+        if way == "embedded again":
+            memory.reembed()
+    for text in SAYINGS:
+        scores = {item.key: item.score for item in memory.items.search(NAMESPACE, query=text, user_id="alice")}
+        assert scores["all"] == pytest.approx(scores[text], abs=1e-3)  # passages are stored in half precision
+    memory.items.put(NAMESPACE, "all", {"n": 1}, text="other words", user_id="alice")
+    assert memory.items.search(NAMESPACE, query="zebra", user_id="alice")[0].key == "zebra"
+    memory.close()
+
+
+def test_text_of_an_item_is_one_or_several_strings(tmp_path):
+    with open_memory(tmp_path / "memory.db") as memory:
+        with pytest.raises(ValidationError, match="text must be a string, a list of strings, or None, got"):
+            memory.items.put(NAMESPACE, "k", {"n": 1}, text=["tea", 7], user_id="alice")
+        many = [f"word{n}" for n in range(1_000)]
+        memory.items.put(NAMESPACE, "k", {"n": 1}, text=many, user_id="alice")
+        assert {memory.items.search(query=word, user_id="alice")[0].key for word in many[::333]} == {"k"}
+        assert memory._searcher.indexes.of("s:alice").vectors < 300  # not one for each of any number of texts

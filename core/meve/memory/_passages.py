@@ -10,8 +10,10 @@ from meve.types import FloatArray
 
 PASSAGE = 400
 """The most characters of a passage, and of a text that has none (docs/benchmarks-memory.md compares sizes)."""
+PARTS = "parts"
+"""In the metadata of an item with several texts, the number of characters of each; a line break divides them."""
 MAX_PASSAGES = 128
-"""The number of passages of a text; those of longer texts are longer."""
+"""The most passages of a text, and texts of an item; those of longer texts are longer."""
 
 
 def split_passages(text: str) -> list[str]:
@@ -31,9 +33,24 @@ def split_passages(text: str) -> list[str]:
     return passages if len(passages) > 1 else []
 
 
+def texts_of(record: MemoryRecord) -> list[str]:
+    """Return the texts of a record that are searched each by itself: the parts of an item, or its whole text."""
+    texts, begin = [], 0
+    for length in record.metadata.get(PARTS, ()) if record.kind == "item" else ():
+        texts.append(record.text[begin : begin + length])
+        begin += length + 1
+    return [text for text in texts if text] or [record.text]
+
+
 def split_record(record: MemoryRecord) -> list[str]:
-    """Return the passages of a record's text; none for messages, which no search returns."""
-    return [] if record.kind == "message" else split_passages(record.text)
+    """Return the texts of a record that are embedded besides its first one: its other ones, and passages of long ones.
+
+    Messages have none, since no search returns them.
+    """
+    if record.kind == "message":
+        return []
+    first, *others = texts_of(record)
+    return [*split_passages(first), *(part for text in others for part in (text, *split_passages(text)))]
 
 
 def pack_passages(vectors: Sequence[FloatArray] | FloatArray, dimension: int) -> HalfArray:

@@ -22,7 +22,7 @@ from meve.memory._contradiction.updates import UpdateJudge
 from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
-from meve.memory._passages import pack_passages, split_record
+from meve.memory._passages import pack_passages, split_record, texts_of
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
@@ -156,7 +156,7 @@ class MemoryRuntime:
         embedder = self.embedder.current
         vectors = np.zeros((len(records), embedder.dimension), dtype=np.float32)
         if with_text:
-            vectors[[bool(r.text) for r in records]] = self.embed_texts([r.text for r in with_text], embedder)
+            vectors[[bool(r.text) for r in records]] = self.embed_texts([texts_of(r)[0] for r in with_text], embedder)
         tokens = iter(self.tokens.count_many([format_memory(r.text, r.source, r.created_at) for r in with_text]))
         return [
             StoredRecord(
@@ -170,7 +170,7 @@ class MemoryRuntime:
         ]
 
     def embed_parts(self, record: MemoryRecord, embedder: Embedder) -> HalfArray:
-        """Return the vectors of the passages of a record's text, shape (m, d); none for messages and short texts.
+        """Return the vectors of a record's other texts and passages, shape (m, d); none for messages and short texts.
 
         Raises:
             ModelError: the embedder failed.

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import ValidationError
 from meve.memory._expiry import expiry_of
+from meve.memory._passages import MAX_PASSAGES, PARTS
 from meve.memory._timestamps import check_moment, check_past, from_micros
 from meve.memory.items.item import Put, check_namespace, item_id, metadata_of, searchable, value_text
 from meve.memory.items.namespace_pattern import NamespacePattern
@@ -255,7 +256,13 @@ def _item_metadata(given: object, rules: RowRules) -> dict[str, Any]:
     life = None if ttl is None else timedelta(seconds=ttl)
     expiry_of(rules.policy, "canonical", "item", rules.now, life)  # refuses what no item can live
     put = Put(namespace=check_namespace(given["namespace"]), key=given["key"], value=given["value"], ttl=life)
-    return metadata_of(put, check_past(from_micros(updated), "updated", rules.now))
+    return metadata_of(put, check_past(from_micros(updated), "updated", rules.now)) | _parts(given.get(PARTS, []))
+
+
+def _parts(given: object) -> dict[str, Any]:
+    if not isinstance(given, list) or len(given) > MAX_PASSAGES:
+        raise ValidationError(f"{PARTS} must be a list of at most {MAX_PASSAGES} lengths, got {given!r:.60}")
+    return {PARTS: [check_count(length, PARTS) for length in given]} if given else {}
 
 
 def _parse(value: object, name: str) -> datetime:

@@ -12,13 +12,12 @@ import numpy.typing as npt
 from meve._fork_safety import ForkSafeLock
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
-from meve.components.lexical.analyzers import stemmed_words
-from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
+from meve.memory._recall.word_index import WordIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
 from meve.memory.policy import PolicyClass, RecordSource, Relevance
@@ -153,7 +152,7 @@ class UserIndex:
         self._tags: dict[str, set[int]] = {}
         self._sessions: dict[str, list[int]] = {}
         self._places = NamespaceIndex()
-        self.words = Bm25Index(analyzer=stemmed_words)
+        self.words = WordIndex()
 
     def apply(self, changes: Changes) -> None:
         """Apply changes of the store."""
@@ -251,10 +250,7 @@ class UserIndex:
         cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, unit), 0.0).astype(np.float64)
         self._passages.raise_to_best(cosines, unit)
         cosines *= mask
-        shares = np.zeros(len(mask))
-        positions_with_words, word_shares = self.words.score_shares(text)
-        shares[positions_with_words] = word_shares
-        shares *= mask
+        shares = self.words.shares(text, len(mask)) * mask
         positions = np.flatnonzero(mask)
         scores = self._relevances(positions, cosines, shares, rule).astype(np.float32)
         if len(scores) > k:
@@ -282,7 +278,6 @@ class UserIndex:
         if not added:
             return
         first = len(self._stored)
-        positions = np.arange(first, first + len(added))
         blank = np.zeros(self.dimension, dtype=np.float32)
         of_model = [stored.model == self.model for stored in added]
         vectors = np.array([s.vector if ours else blank for s, ours in zip(added, of_model, strict=True)])
@@ -305,7 +300,7 @@ class UserIndex:
                 self._tags.setdefault(tag, set()).add(n)
             if stored.record.session_id is not None:
                 self._join(stored.record.session_id, n)
-        self.words.add(positions, [keywords(stored.record) for stored in added])
+        self.words.add(first, [stored.record for stored in added])
 
     def _join(self, session: str, n: int) -> None:
         """Link a record to its neighbours in its session, which is ordered by row."""
@@ -344,7 +339,7 @@ class UserIndex:
                     self._tags[tag].discard(n)
                 if stored.record.session_id is not None:
                     self._leave(stored.record.session_id, n)
-        self.words.remove(np.array(positions))
+        self.words.remove(positions)
         if len(self._stored) > 64 and len(self._positions) < len(self._stored) / 2:
             self._compact()
 
@@ -352,11 +347,6 @@ class UserIndex:
         remaining = [stored for stored in self._stored if stored is not None]
         self._reset()
         self._add(remaining)
-
-
-def keywords(record: MemoryRecord) -> str:
-    """Return the words by which a record is found: its text, its tags, and the date of its creation."""
-    return f"{record.text} {' '.join(record.tags)} {record.created_at:%d %B %Y %A}"
 
 
 def limit_relevance(sums: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from meve.memory._audit.chain import EventDraft
 from meve.memory._embedders import model_of
-from meve.memory._passages import pack_passages, split_record
+from meve.memory._passages import pack_passages, split_record, texts_of
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import StoredRecord
 from meve.memory.stores._reading import readable_records
@@ -105,12 +105,12 @@ class Reembedder:
         now = self.runtime.clock.now()
         for record in (stored.record for stored in records):
             if record.text and not record.expired(now):
-                yield record.text
+                yield texts_of(record)[0]
                 yield from split_record(record)
 
     def _replaced(self, stored: StoredRecord, vectors: dict[str, FloatArray]) -> StoredRecord:
         dimension, parts = self.embedder.dimension, split_record(stored.record)
-        vector = vectors.get(stored.record.text, np.zeros(dimension, dtype=np.float32))
+        vector = vectors.get(texts_of(stored.record)[0], np.zeros(dimension, dtype=np.float32))
         passages = pack_passages([vectors[part] for part in parts if part in vectors], dimension)
         return changed(stored, vector=vector, passages=passages, model=model_of(self.embedder))
 

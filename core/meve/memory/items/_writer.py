@@ -19,8 +19,9 @@ from meve.memory.items.item import (
     metadata_of,
     named_texts,
     namespace_of,
+    parts_of,
     refresh_ttl,
-    searchable,
+    searchable_texts,
     value_text,
 )
 from meve.memory.policy import PolicyClass
@@ -95,19 +96,20 @@ class ItemWriter:
         policy = self.runtime.policy
         metadata = metadata_of(put, now)
         chosen: PolicyClass = check_choice(put.policy_class, "policy_class", PolicyClass)
-        text = value_text(metadata["value"]) if put.text is None else put.text
+        texts = searchable_texts(value_text(metadata["value"]) if put.text is None else put.text, policy.limits.text)
+        text = "\n".join(texts)
         admitted, _ = self.runtime.gate.admit(f"{put.key}: {text}\n{named_texts(metadata['value'])}", "item", chosen)
         return MemoryRecord(
             id=record_id,
             kind="item",
             user_id=user_id,
-            text=searchable(text, policy.limits.text),
+            text=text,
             source="item",
             policy_class=admitted,
             created_at=now,
             expires_at=expiry_of(policy, chosen, "item", now, put.ttl, put.expires_at),
             valid_from=now,
-            metadata=metadata,
+            metadata=metadata | parts_of(texts),
             reflection=policy.reflection.start,
         )
 

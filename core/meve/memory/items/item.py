@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from meve.errors import ValidationError
+from meve.memory._passages import MAX_PASSAGES, PARTS
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.policy import PolicyClass
 from meve.memory.records import ID_LENGTH, VALUE_LENGTH, MemoryRecord, check_metadata
@@ -48,8 +49,9 @@ class Put:
     key: str
     value: Mapping[str, Any]
     """JSON-plain."""
-    text: str | None = None
-    """The text by which it is searched: None for all texts of the value, empty for none."""
+    text: str | Sequence[str] | None = None
+    """The text by which it is searched: None for all texts of the value, empty for none. Of several texts, each is
+    embedded by itself, and the best counts."""
     ttl: timedelta | None = None
     """Its lifetime; None for the lifetime until `expires_at`, or that of its class."""
     expires_at: datetime | None = None
@@ -136,7 +138,7 @@ def item_of(record: MemoryRecord, score: float | None = None) -> Item:
 
 
 def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
-    """Return the metadata of an item's record.
+    """Return the metadata of an item's record, but for the parts of its text.
 
     Raises:
         PassageError: JSON can't hold the value.
@@ -148,6 +150,15 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
         "updated": to_micros(now),
         "ttl": None if put.ttl is None else put.ttl.total_seconds(),
     }
+
+
+def parts_of(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the metadata that tells the texts of an item apart; none for a single one.
+
+    Texts beyond the first `MAX_PASSAGES` - 1 are one.
+    """
+    lengths = [len(text) for text in (*texts[: MAX_PASSAGES - 1], "\n".join(texts[MAX_PASSAGES - 1 :])) if text]
+    return {PARTS: lengths} if len(lengths) > 1 else {}
 
 
 def canonical(value: Mapping[str, Any]) -> str:
@@ -181,6 +192,26 @@ def named_texts(value: Mapping[str, Any]) -> str:
 def searchable(text: str, most: int) -> str:
     """Return a text without characters that can't be stored, cut to a length."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()[:most].strip()
+
+
+def searchable_texts(text: str | Sequence[str], most: int) -> list[str]:
+    r"""Return one or several different texts, searchable, and together not longer than `most`.
+
+    Raises:
+        ValidationError: it is neither a string nor a list of strings.
+
+    >>> searchable_texts(["tea", "", "a\x00cup"], 7)
+    ['tea', 'a c']
+    """
+    texts = [text] if isinstance(text, str) else text
+    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
+        raise ValidationError(f"text must be a string, a list of strings, or None, got {text!r:.80}")
+    cut: list[str] = []
+    for each in dict.fromkeys(texts):
+        if most > 0 and (short := searchable(each, most)):
+            cut.append(short)
+            most -= len(short) + 1
+    return cut
 
 
 def _leaves(name: str, value: object) -> Iterable[tuple[str, str]]:

@@ -53,7 +53,7 @@ class Items:
         value: Mapping[str, Any],
         *,
         user_id: UserId,
-        text: str | None = None,
+        text: str | Sequence[str] | None = None,
         ttl: timedelta | None = None,
         expires_at: datetime | None = None,
         policy_class: PolicyClass = "canonical",
@@ -66,7 +66,8 @@ class Items:
             key: any string.
             value: JSON-plain.
             user_id: the owner.
-            text: the text by which it is searched: None for all texts of the value, empty for none.
+            text: the text by which it is searched: None for all texts of the value, empty for none. Of several texts,
+                each is embedded by itself, and the best counts.
             ttl: its lifetime; None for the lifetime until `expires_at`, or that of its class.
             expires_at: when it expires, instead of `ttl`.
             policy_class: the class that governs it.

@@ -1,35 +1,17 @@
-"""A pytest plugin that replaces LlamaIndex's stock classes by ours while its own tests run.
+"""Put `MeVeMemory` and `MeVeChatStore` in place of LlamaIndex's memories and chat store."""
 
-It does so if MEVE_SWAP is set, and writes outcome and calls of our classes per test to the file MEVE_REPORT.
-"""
-
-import functools
 import importlib
 import inspect
-import json
-import os
 import pkgutil
-import tempfile
-from pathlib import Path
 
-import pytest
 from llama_index.core import chat_engine, memory
 from llama_index.core.agent.workflow import base_agent, multi_agent_workflow
 from llama_index.core.memory import memory as memory_module
 from llama_index.core.storage.chat_store import sql
 
+from upstream_plugin import count_calls, open_memory
+
 from llama_index_meve import MeVeChatStore, MeVeMemory
-from meve.memory import GovernedMemory
-
-_FOLDER = tempfile.TemporaryDirectory()
-_MEMORIES = []
-_CALLS = {"all": 0}
-_RESULTS = {}
-
-
-def open_memory():
-    _MEMORIES.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db")))
-    return _MEMORIES[-1]
 
 
 class SwappedMemory(MeVeMemory):
@@ -52,20 +34,6 @@ class SwappedStore(MeVeChatStore):
         super().__init__(open_memory(), user_id="upstream")
         result = {"table_name": table_name, "async_database_uri": async_database_uri, "db_schema": db_schema}
         self.__dict__.update(result)  # frozen
-
-
-def count_method(method):
-    @functools.wraps(method)
-    def called(*args, **kwargs):
-        _CALLS["all"] += 1
-        return method(*args, **kwargs)
-
-    return called
-
-
-def count_calls(swapped, names):
-    for name in names:
-        setattr(swapped, name, count_method(getattr(swapped, name)))
 
 
 def swap_classes():
@@ -92,34 +60,3 @@ def swap_classes():
 def replace_default_memory(function):
     new = [SwappedMemory if each is memory.Memory else each for each in function.__defaults__ or ()]
     function.__defaults__ = tuple(new) or None
-
-
-def pytest_configure(config):
-    if os.environ.get("MEVE_SWAP"):
-        swap_classes()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item):
-    before = _CALLS["all"]
-    result = yield
-    _RESULTS.setdefault(item.nodeid, {"outcome": "passed"})["calls"] = _CALLS["all"] - before
-    return result
-
-
-def pytest_runtest_logreport(report):
-    result = _RESULTS.setdefault(report.nodeid, {"outcome": "passed"})
-    if report.outcome != "passed":
-        result["outcome"] = report.outcome
-
-
-def pytest_collectreport(report):
-    if report.failed:
-        _RESULTS[report.nodeid] = {"outcome": "failed", "calls": 0}
-
-
-def pytest_sessionfinish():
-    Path(os.environ["MEVE_REPORT"]).write_text(json.dumps(_RESULTS), "utf-8")
-    for each in _MEMORIES:
-        each.close()
-    _FOLDER.cleanup()
