@@ -36,8 +36,8 @@ COLD_START = 5
 class Ranking:
     """The weights of a turn's score, which is the weighted mean of its features, in [0, 1].
 
-    A negative weight counts 1 minus the feature. The default weights were chosen by hand; `meve bench trajectory` fits
-    some to data. With other weights the threshold may need another value.
+    A negative weight counts 1 minus the feature. The default weights serve questions about a conversation; `meve bench
+    trajectory` measures them, and fits others. With other weights the threshold may need another value.
 
     Raises:
         ConfigurationError: a weight that is no finite number, or all weights 0.
@@ -93,7 +93,12 @@ class Ranking:
         They were fitted by `benchmarks/fit_ranking.py`. Give `retrieve` the asker's name as `speaker`, and a threshold
         of 0.
         """
-        return cls.fitted({})
+        return cls.fitted(
+            {
+                "semantic": 0.11, "words": 0.06, "before": 0.03, "after": 0.06, "recency": 0.41, "trajectory": -0.03,
+                "attention": -0.1, "addressed": 0.13, "addresses": 0.07,
+            }
+        )  # fmt: skip
 
     @classmethod
     def fitted(cls, weights: Mapping[str, float]) -> Self:
