@@ -253,6 +253,18 @@ def test_speakers_count_and_a_negative_weight_turns_a_feature_round(weights, bes
     assert by_turn[other]["trajectory_score"] == 0.0
 
 
+def test_chat_room_ranking_finds_the_message_that_a_new_one_answers():
+    talk = [
+        ("Ana", "my wifi card is not found"), ("Bo", "how do I mount a usb stick?"),
+        ("Cy", "Bo: plug it in and look at dmesg"), ("Dee", "is the mirror down?"), ("Ana", "it is a broadcom card"),
+        ("Eve", "Dee: no, works for me"), ("Bo", "thanks, it shows sdb1"),
+    ]  # fmt: skip
+    conversation = make_conversation(talk, ranking=Ranking.chat_room())
+    context = conversation.retrieve("Ana: which card is it, lspci tells", speaker="Eve", **EVERYTHING)
+    assert ids(context)[0] == "turn-4"
+    assert ids(conversation.retrieve("works here too, Dee", speaker="Cy", **EVERYTHING))[0] == "turn-3"
+
+
 def test_turn_that_names_the_asker_is_marked_but_a_role_is_no_name():
     talk = [{"id": "a", "text": "bo: try again", "role": "Ana"}, {"id": "b", "text": "the user left", "role": "Cy"}]
     conversation = make_conversation(talk)

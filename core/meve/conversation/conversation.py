@@ -41,7 +41,7 @@ from meve.ports import Embedder, Scorer, Source, Verifier
 from meve.types import FloatArray, Query
 
 DEFAULT_CONFIG = RetrieverConfig(
-    candidates=64, threshold=0.25, min_verified=5, redundancy=0.95, fill=False, separator="\n"
+    candidates=64, threshold=0.1, min_verified=5, redundancy=0.95, fill=False, separator="\n"
 )
 """The settings of the five phases for conversations. Scores are those of the ranking."""
 

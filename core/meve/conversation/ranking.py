@@ -36,8 +36,8 @@ COLD_START = 5
 class Ranking:
     """The weights of a turn's score, which is the weighted mean of its features, in [0, 1].
 
-    A negative weight counts 1 minus the feature. The default weights were chosen by hand; `meve bench trajectory` fits
-    some to data. With other weights the threshold may need another value.
+    A negative weight counts 1 minus the feature. The default weights serve questions about a conversation; `meve bench
+    trajectory` measures them, and fits others. With other weights the threshold may need another value.
 
     Raises:
         ConfigurationError: a weight that is no finite number, or all weights 0.
@@ -46,23 +46,23 @@ class Ranking:
     0.3
     """
 
-    semantic: float = 0.45
+    semantic: float = 0.44
     """The cosine with the question, or the probability of a verifier."""
-    words: float = 0.22
+    words: float = 0.21
     """The keyword score, as a share of the best one's."""
     before: float = 0.09
     """The keyword score of the turn that it answers, if the slice holds that."""
     after: float = 0.05
     """The best keyword score of the replies to it in the slice."""
-    recency: float = 0.02
+    recency: float = 0.03
     """1 / (1 + ln(1 + the number of turns between))."""
-    trajectory: float = 0.02
+    trajectory: float = 0.03
     """e^-D of the trajectory distance D from the anchor."""
-    attention: float = 0.02
+    attention: float = 0.03
     """The unified attention of the question to the turn, as a share of the greatest."""
     outcome: float = 0.04
     """The expected outcome of the turn, 0.5 if none is recorded."""
-    addressed: float = 0.09
+    addressed: float = 0.08
     """Whether the question names the turn's speaker. Roles such as `user` are no names."""
     addresses: float = 0.0
     """Whether the turn names the asker."""
@@ -93,7 +93,12 @@ class Ranking:
         They were fitted by `benchmarks/fit_ranking.py`. Give `retrieve` the asker's name as `speaker`, and a threshold
         of 0.
         """
-        return cls.fitted({})
+        return cls.fitted(
+            {
+                "semantic": 0.11, "words": 0.06, "before": 0.03, "after": 0.06, "recency": 0.41, "trajectory": -0.03,
+                "attention": -0.1, "addressed": 0.13, "addresses": 0.07,
+            }
+        )  # fmt: skip
 
     @classmethod
     def fitted(cls, weights: Mapping[str, float]) -> Self:
