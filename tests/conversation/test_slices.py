@@ -1,5 +1,7 @@
 """Test which turns a question may reach, and that nothing else is searched."""
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -105,6 +107,30 @@ def test_every_turn_beside_the_slice_is_closed_with_a_reason(parents, at, child,
     for n, turn in enumerate(graph.turns):
         if turn.id not in cut.turns and set(turn.parents) & set(cut.turns):
             assert turn.id in closed, n
+
+
+@settings(max_examples=80, deadline=None)
+@given(graphs, st.integers(0, 24), st.floats(0, 1), st.floats(0.01, 1), st.integers(1, 6))
+def test_limited_closed_branches_are_those_with_the_highest_priority(parents, at, sibling, least, most):
+    graph = make_graph(parents)
+    policy = SlicePolicy(sibling=sibling, min_priority=least)
+    whole = cut_slice(graph, str(at % len(graph)), policy)
+    limited = cut_slice(graph, str(at % len(graph)), policy, max_closed=most)
+    assert limited.turns == whole.turns
+    assert set(limited.closed) <= set(whole.closed)
+    best = sorted((each.priority for each in whole.closed), reverse=True)[:most]
+    assert sorted((each.priority for each in limited.closed), reverse=True) == best
+
+
+@pytest.mark.parametrize("most", [None, 1_000])
+def test_wide_conversation_is_cut_without_looking_at_every_pair_of_siblings(most):
+    """One request for 20,000 replies to one turn took minutes."""
+    graph = make_graph([-1] + [0] * 20_000)
+    began = time.process_time()
+    cut = cut_slice(graph, "10000", SlicePolicy(sibling=1.0, max_turns=5_000), max_closed=most)
+    assert time.process_time() - began < 3  # some 0.1 s
+    assert len(cut.turns) == 5_000
+    assert len(cut.closed) == (most or 20_001 - 5_000)
 
 
 @pytest.mark.parametrize(

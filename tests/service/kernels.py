@@ -1,14 +1,14 @@
 """Kernels for tests, served over loopback by a thread of this process."""
 
+import socket
 import threading
 from contextlib import closing, contextmanager
 
 import uvicorn
 
-from meve.conversation import PlacedTurn, TurnGraph
+from meve.conversation import PlacedTurn, SlicePolicy, TurnGraph
 from meve.service.kernel import GraphKernel, KernelAuthority, KernelLimits, SigningKey, SigningKeys, TurnEntry
-from meve.service.kernel._app import make_app
-from meve.service.kernel.server import _listen
+from meve.service.kernel.server import _listen, make_config
 
 KEY = SigningKey(id="k1", secret=bytes(range(32)))
 KEYS = SigningKeys(current="k1", keys=(KEY,))
@@ -56,8 +56,7 @@ class Served:
 @contextmanager
 def serve(kernel):
     """Serve a kernel, and close it afterwards."""
-    config = uvicorn.Config(make_app(kernel), access_log=False, lifespan="off", log_level="warning")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(make_config(kernel))
     with closing(kernel), _listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
         thread.start()
@@ -66,3 +65,28 @@ def serve(kernel):
         finally:
             server.should_exit = True
             thread.join(30)
+
+
+@contextmanager
+def answering(respond):
+    """Listen on a port, and let `respond` treat each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(20)
+
+        def run():
+            connection, _ = listener.accept()
+            with connection:
+                respond(connection)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            thread.join(20)
+
+
+def ask(url, served, **arguments):
+    """Ask another kernel with the client of this one."""
+    with closing(served.authority(url=url, **arguments)) as authority:
+        return authority.cut(GRAPH, "7", SlicePolicy())

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 
 import httpx
@@ -19,7 +19,7 @@ from meve.errors import (
 )  # fmt: skip
 from meve.service.kernel.limits import RateLimiter
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.service.kernels import GRAPH, KEYS, SLICE, TALK, entries, open_kernel, serve
+from tests.service.kernels import GRAPH, KEYS, SLICE, TALK, answering, ask, entries, open_kernel, serve
 
 POLICY = SlicePolicy.paper()
 TURN = {"id": "8", "parents": ["7"], "content": "0" * 64}
@@ -189,30 +189,6 @@ def test_every_answer_is_as_the_openapi_document_says(tmp_path):
         for operation in item.values() for status in operation["responses"]
     }  # fmt: skip
     assert documented - seen <= {("/slice", 503)}
-
-
-@contextmanager
-def answering(respond):
-    """Listen on a port, and let `respond` treat each connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(20)
-
-        def run():
-            connection, _ = listener.accept()
-            with connection:
-                respond(connection)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            thread.join(20)
-
-
-def ask(url, served, **arguments):
-    with closing(served.authority(url=url, **arguments)) as authority:
-        return authority.cut(GRAPH, "7", POLICY)
 
 
 def test_kernel_that_is_down_stops_the_search(served):

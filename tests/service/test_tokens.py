@@ -32,12 +32,12 @@ def make_authority(*, now=NOW, keys=KEYS, **given):
     return KernelAuthority("http://127.0.0.1:1", now=lambda: now, **arguments)
 
 
-def make_answer(folder, *, tenant="acme", conversation="c", anchor="7", policy=None, keys=KEYS, turns=TALK):
+def make_answer(folder, *, tenant="acme", conversation="c", anchor="7", policy=None, keys=KEYS, turns=TALK, nonce=""):
     """Return what a kernel answers, as the client reads it."""
     kernel = open_kernel(folder, keys)
     kernel._now = lambda: NOW
     kernel.add(tenant, conversation, entries(turns, tenant, conversation))
-    request = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY)}
+    request = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY), "nonce": nonce}
     answer = _Doors(kernel, lambda: 0.0).cut(Grant(name="n", tenant=tenant, may_add=False), request)
     kernel.close()
     return json.loads(json.dumps(answer))
@@ -54,6 +54,7 @@ def refuse(answer, match, *, authority=None, graph=GRAPH, anchor="7", policy=POL
 
 
 WRONG = "signature is wrong"
+HEADER = Header(key="k1", version="0" * 64, issued=int(NOW), expires=int(NOW) + 60)
 
 
 def test_true_answer_is_accepted(answer):
@@ -121,7 +122,7 @@ def test_signature_itself_covers_tenant_conversation_and_anchor(change):
     statement = Statement(
         tenant="acme", conversation="c", anchor="7", policy=POLICY, turns=[("7", "0" * 64, 1.0)], closed=()
     )
-    token = sign_statement(statement, KEY, "0" * 64, int(NOW), int(NOW) + 60)
+    token = sign_statement(statement, HEADER, KEY)
     keys = {"k1": KEY.verifying}
     assert verify_statement(token, statement, keys, NOW).key == "k1"
     with pytest.raises(AdmissibilityError, match=WRONG):
@@ -139,7 +140,7 @@ def change_header(token, **values):
     return ".".join([name, encode(write_canonical({**json.loads(decode(header)), **values})), signature])
 
 
-@pytest.mark.parametrize("values", [{"exp": int(NOW) + 9_999}, {"iat": 0}, {"ver": "0" * 64}])
+@pytest.mark.parametrize("values", [{"exp": int(NOW) + 9_999}, {"iat": 0}, {"ver": "0" * 64}, {"non": "n"}])
 def test_header_is_signed(answer, values):
     refuse({**answer, "token": change_header(answer["token"], **values)}, WRONG)
 
@@ -254,6 +255,7 @@ HEADERS = st.fixed_dictionaries(
         "ver": st.just("0" * 64) | JSON,
         "iat": st.integers() | JSON,
         "exp": st.integers() | JSON,
+        "non": st.just("") | JSON,
     }
 )
 
@@ -292,7 +294,7 @@ def test_no_token_with_a_changed_character_is_accepted(position, character, inse
     statement = Statement(
         tenant="t", conversation="c", anchor="a", policy=POLICY, turns=[("a", "0" * 64, 1.0)], closed=()
     )
-    token = sign_statement(statement, KEY, "0" * 64, int(NOW), int(NOW) + 60)
+    token = sign_statement(statement, HEADER, KEY)
     position %= len(token)
     changed = token[:position] + character + token[position + (not inserted) :]
     if changed != token:
@@ -321,8 +323,9 @@ def test_statement_header_is_part_of_what_is_signed():
         replace(header, version="1" * 64),
         replace(header, issued=2),
         replace(header, expires=3),
+        replace(header, nonce="n"),
     ]
-    assert len({statement.to_bytes(each, "ed25519") for each in [header, *others]}) == 5
+    assert len({statement.to_bytes(each, "ed25519") for each in [header, *others]}) == 6
     assert statement.to_bytes(header, "ed25519") != statement.to_bytes(header, "hmac-sha256")
 
 
@@ -337,3 +340,15 @@ def test_verifying_key_of_a_public_key_holds_no_secret():
     assert public == KEY.verifying
     assert KEY.secret not in (public.key, repr(public).encode())
     assert not hasattr(public, "sign")
+
+
+def test_earlier_answer_to_the_same_request_is_refused(tmp_path):
+    """A slice that was signed before a branch was added is a replay, even within its lifetime."""
+    old = make_answer(tmp_path, nonce="first")
+    assert make_authority().verify(old, GRAPH, "7", POLICY, "first").turns == SLICE
+    for nonce in ("second", ""):
+        with pytest.raises(AdmissibilityError, match="replayed"):
+            make_authority().verify(old, GRAPH, "7", POLICY, nonce)
+    refuse({**old, "token": change_header(old["token"], non="")}, WRONG)
+    with pytest.raises(ValidationError, match="nonce must have"):
+        make_answer(tmp_path, nonce="n" * 65)

@@ -62,6 +62,7 @@ def serve(
     run_server(
         GraphKernel.open(graph, signing, limits), host, port,
         lambda url: write_output(f"listening on {url}, signing with key {signing.current}\n"),
+        lambda: SigningKeys.load(keys),
     )  # fmt: skip
 
 
@@ -77,19 +78,19 @@ def new_key(
     key = SigningKey.generate(id, algorithm)  # type: ignore[arg-type]  # checked there
     if keys.exists():
         _save(SigningKeys.load(keys).add(key), keys)
-        print_line(f"added key {id}; it signs after `meve kernel use-key {id}` and a restart")
+        print_line(f"added key {id}; it signs after `meve kernel use-key {id}`")
     else:
         _save(SigningKeys(current=id, keys=(key,)), keys)
         print_line(f"created {keys} with key {id}, which signs")
 
 
 def use_key(id: KeyId, keys: KeyFile) -> None:
-    """Let another key sign, from the kernel's next start on."""
+    """Let another key sign, from the kernel's next start or SIGHUP on."""
     require("meve kernel use-key", NEEDS)
     from meve.service.kernel.keys import SigningKeys
 
     _save(SigningKeys.load(keys).use(id), keys)
-    print_line(f"key {id} signs from the kernel's next start on")
+    print_line(f"key {id} signs once the kernel is started anew or gets SIGHUP")
 
 
 def remove_key(id: KeyId, keys: KeyFile) -> None:

@@ -5,8 +5,10 @@ policy bounds the slice.
 """
 
 import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
 from typing import Literal, Protocol, Self, TypeAlias, get_args
 
 import numpy as np
@@ -130,23 +132,33 @@ class LocalAuthority:
         return cut_slice(graph, anchor, policy)
 
 
-def cut_slice(graph: TurnGraph, anchor: str, policy: SlicePolicy) -> Slice:
+def cut_slice(graph: TurnGraph, anchor: str, policy: SlicePolicy, *, max_closed: int | None = None) -> Slice:
     """Walk from the anchor to the turns of the highest priority first, and return the slice.
 
     A turn is reached from the anchor's line of ancestors only as a sibling, never as a reply: what follows a sibling
     fades. Equal priorities are settled by the fewest steps, then by position.
 
+    Args:
+        graph: the conversation.
+        anchor: the id of the turn at which the question is asked.
+        policy: the rules.
+        max_closed: how many closed branches the slice names at most, those with the highest priority; None for all.
+
     Raises:
         UnknownIdError: no turn has the anchor's id.
     """
-    admitted, refused = _walk(graph, graph.position(anchor), policy)
+    replies = cache(graph.main_replies)  # it looks at all children each time
+    admitted, refused = _walk(graph, graph.position(anchor), policy, replies)
     turns = [graph.turns[n].id for n in sorted(admitted)]
+    beside = refused | _unseen_siblings(graph, admitted, refused, policy, replies, max_closed)
+    if max_closed is not None and len(beside) > max_closed:
+        beside = dict(heapq.nsmallest(max_closed, beside.items(), key=lambda item: (-item[1].priority, item[0])))
     closed = [
         ClosedBranch(
             turn=graph.turns[n].id, beside=graph.turns[step.beside].id, edge=step.edge, reason=step.reason,
             priority=step.priority, turns=int(graph.depths[n] + 1 if step.edge == "parent" else graph.sizes[n]),
         )
-        for n, step in sorted((refused | _unseen_siblings(graph, admitted, refused, policy)).items())
+        for n, step in sorted(beside.items())
     ]  # fmt: skip
     priorities = {graph.turns[n].id: priority for n, priority in sorted(admitted.items())}
     return Slice(anchor=anchor, policy=policy, turns=tuple(turns), priorities=priorities, closed=tuple(closed))
@@ -180,11 +192,15 @@ class _Refusal:
     priority: float
 
 
+Replies: TypeAlias = Callable[[int], tuple[int, ...]]
+
 Side: TypeAlias = Literal["line", "below", "beside"]
 """Where the walk stands: at the anchor or an ancestor, below the anchor, or in another branch."""
 
 
-def _walk(graph: TurnGraph, anchor: int, policy: SlicePolicy) -> tuple[dict[int, float], dict[int, _Refusal]]:
+def _walk(
+    graph: TurnGraph, anchor: int, policy: SlicePolicy, replies: Replies
+) -> tuple[dict[int, float], dict[int, _Refusal]]:
     admitted: dict[int, float] = {}
     refused: dict[int, _Refusal] = {}
     frontier: list[tuple[float, int, int, Side, int, Edge]] = [(-1.0, 0, anchor, "line", anchor, "parent")]
@@ -196,7 +212,7 @@ def _walk(graph: TurnGraph, anchor: int, policy: SlicePolicy) -> tuple[dict[int,
             refused.setdefault(n, _Refusal(beside, edge, "max_turns", -negative))
             continue
         admitted[n] = -negative
-        for neighbour, next_edge, next_side in _neighbours(graph, n, side, anchor):
+        for neighbour, next_edge, next_side in _neighbours(graph, n, side, anchor, replies):
             if neighbour in admitted:
                 continue
             weight = getattr(policy, next_edge)
@@ -208,7 +224,9 @@ def _walk(graph: TurnGraph, anchor: int, policy: SlicePolicy) -> tuple[dict[int,
     return admitted, {n: refusal for n, refusal in refused.items() if n not in admitted}
 
 
-def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[tuple[int, Edge, Side]]:
+def _neighbours(
+    graph: TurnGraph, n: int, side: Side, anchor: int, replies: Replies
+) -> Iterator[tuple[int, Edge, Side]]:
     if side == "line":
         for parent in graph.all_parents(n):
             yield parent, "parent", "line"
@@ -217,25 +235,50 @@ def _neighbours(graph: TurnGraph, n: int, side: Side, anchor: int) -> Iterator[t
             yield child, "child", "below" if side == "line" else side
     above = int(graph.parents[n])
     if side != "below" and above >= 0 and graph.replies[above] > 1:
-        siblings = graph.main_replies(above)
+        siblings = replies(above)
         at = int(graph.siblings[n])
         for sibling in siblings[max(0, at - 1) : at] + siblings[at + 1 : at + 2]:
             yield sibling, "sibling", "beside"
 
 
 def _unseen_siblings(
-    graph: TurnGraph, admitted: Mapping[int, float], refused: Mapping[int, _Refusal], policy: SlicePolicy
+    graph: TurnGraph,
+    admitted: Mapping[int, float],
+    refused: Mapping[int, _Refusal],
+    policy: SlicePolicy,
+    replies: Replies,
+    most: int | None,
 ) -> dict[int, _Refusal]:
-    """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one."""
+    """Return the closed siblings of admitted turns that the walk didn't come to, since it stops at the first one.
+
+    Each has the priority of the nearest admitted sibling, times `sibling` for each step; those more than `most` steps
+    from any are left out, since `most` others have at least their priority.
+    """
     unseen: dict[int, _Refusal] = {}
-    above = np.unique(graph.parents[list(admitted)])
-    for parent in above[(above >= 0) & (graph.replies[above] > 1)].tolist():
-        replies = graph.main_replies(parent)
-        inside = [n for n in replies if n in admitted]
-        for n in replies if len(inside) < len(replies) else ():
-            if n not in admitted and n not in refused:
-                nearest = min(inside, key=lambda other: abs(int(graph.siblings[other] - graph.siblings[n])))
-                steps = abs(int(graph.siblings[nearest] - graph.siblings[n]))
-                priority = admitted[nearest] * policy.sibling**steps
-                unseen[n] = _Refusal(nearest, "sibling", "priority" if policy.sibling else "edge", priority)
+    inside: dict[int, list[int]] = {}
+    for n in admitted:
+        inside.setdefault(int(graph.parents[n]), []).append(int(graph.siblings[n]))
+    for parent, places in inside.items():
+        if parent < 0 or graph.replies[parent] == 1:
+            continue
+        row = replies(parent)
+        for at, nearest in _find_nearest(sorted(places), len(row), len(row) if most is None else most):
+            n, beside = row[at], row[nearest]
+            if n not in refused:
+                priority = admitted[beside] * policy.sibling ** abs(nearest - at)
+                unseen[n] = _Refusal(beside, "sibling", "priority" if policy.sibling else "edge", priority)
     return unseen
+
+
+def _find_nearest(places: Sequence[int], count: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield the numbers below `count` that aren't in `places` but at most `most` from one, each with the nearest one.
+
+    >>> list(_find_nearest([2, 5], 9, 2))
+    [(0, 2), (1, 2), (3, 2), (4, 5), (6, 5), (7, 5)]
+    """
+    yield from ((at, places[0]) for at in range(max(0, places[0] - most), places[0]))
+    for low, high in pairwise(places):
+        middle = (low + high) // 2 + 1
+        yield from ((at, low) for at in range(low + 1, min(middle, low + 1 + most)))
+        yield from ((at, high) for at in range(max(middle, high - most), high))
+    yield from ((at, places[-1]) for at in range(places[-1] + 1, min(count, places[-1] + 1 + most)))

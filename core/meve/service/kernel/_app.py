@@ -18,6 +18,7 @@ from meve.service.kernel._store import Grant
 from meve.service.kernel.kernel import GraphKernel
 from meve.service.kernel.limits import RateLimiter
 from meve.service.kernel.records import TurnEntry, check_name, read_policy
+from meve.service.kernel.tokens import check_nonce
 
 NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
 
@@ -63,7 +64,9 @@ def make_app(kernel: GraphKernel, elapsed: Callable[[], float] = time.monotonic)
     routes = [
         Route(path, doors.counted(path, endpoint), methods=[method]) for (path, method), endpoint in endpoints.items()
     ]
-    return Starlette(routes=routes, exception_handlers={HTTPException: _answer_http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _answer_http_error})
+    app.router.redirect_slashes = False  # it would redirect to whatever Host a request names
+    return app
 
 
 class _Doors:
@@ -76,10 +79,10 @@ class _Doors:
 
     def cut(self, grant: Grant, data: Mapping[str, Any]) -> Answer:
         begin = time.perf_counter()
-        check_fields(data, "conversation", "anchor", optional=("policy",))
+        check_fields(data, "conversation", "anchor", optional=("policy", "nonce"))
         policy = read_policy(data.get("policy", {}))
         conversation, anchor = check_name(data["conversation"], "conversation"), check_name(data["anchor"], "anchor")
-        found = self.kernel.cut(grant.tenant, conversation, anchor, policy)
+        found = self.kernel.cut(grant.tenant, conversation, anchor, policy, check_nonce(data.get("nonce", "")))
         self.metrics.count_slice(time.perf_counter() - begin, is_cached=found.is_cached)
         return {
             "turns": [{"id": turn, "digest": digest, "priority": priority} for turn, digest, priority in found.turns],
@@ -119,14 +122,16 @@ class _Doors:
                 raise DeniedError(429, "rate", f"too many requests: wait {wait:.3f} s", Retry_After=str(int(wait) + 1))
             if changes and not grant.may_add:
                 raise DeniedError(403, "forbidden", "this bearer token may only ask for slices")
-            data = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
-            return JSONResponse(await run_in_threadpool(work, grant, data))
+            body = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
+            return JSONResponse(await run_in_threadpool(lambda: work(grant, parse_body(body))))
 
         return respond
 
     def counted(self, path: str, endpoint: Endpoint) -> Endpoint:
         async def respond(request: Request) -> Response:
             try:
+                if {"content-length", "transfer-encoding"} <= set(request.headers):  # proxies read these differently
+                    raise DeniedError(400, "framing", "give Content-Length or Transfer-Encoding", Connection="close")
                 response = await endpoint(request)
             except Exception as error:
                 response = explain(error).to_response()
@@ -150,11 +155,11 @@ class _Doors:
         return grant
 
 
-async def read_body(request: Request, most: int, seconds: float) -> Mapping[str, Any]:
-    """Return a request's JSON object.
+async def read_body(request: Request, most: int, seconds: float) -> bytes:
+    """Return a request's body.
 
     Raises:
-        DeniedError: too large, too slow, or no JSON object.
+        DeniedError: too large or too slow.
     """
     body = bytearray()
     try:
@@ -165,8 +170,17 @@ async def read_body(request: Request, most: int, seconds: float) -> Mapping[str,
                     raise DeniedError(413, "too_large", f"a body may have at most {most} bytes", Connection="close")
     except TimeoutError:
         raise DeniedError(408, "slow", f"a body must arrive within {seconds} s", Connection="close") from None
+    return bytes(body)
+
+
+def parse_body(body: bytes) -> Mapping[str, Any]:
+    """Return the JSON object of a body.
+
+    Raises:
+        DeniedError: no JSON object.
+    """
     try:
-        data = parse_json(bytes(body))
+        data = parse_json(body)
     except ValueError:
         data = None
     if not isinstance(data, dict):
@@ -182,7 +196,7 @@ def check_fields(data: Mapping[str, Any], *needed: str, optional: tuple[str, ...
     """
     if not set(needed) <= set(data) <= {*needed, *optional}:
         known = ", ".join([*needed, *(f"{name} (optional)" for name in optional)])
-        raise ValidationError(f"the body must hold {known}, got {', '.join(data) or 'nothing':.200}")
+        raise ValidationError(f"the body must hold {known}, got {', '.join(map(ascii, data)) or 'nothing':.200}")
 
 
 def explain(error: Exception) -> DeniedError:

@@ -108,7 +108,8 @@ class KernelConnection:
         if status != 200:
             error = data.get("error")
             reason = error.get("message") if isinstance(error, dict) else None
-            raise RefusalError(f"{reason or 'no reason given'!s:.400} (status {status})")
+            text = "".join(each if each.isprintable() else " " for each in str(reason or "no reason given")[:400])
+            raise RefusalError(f"{text} (status {status})")
         return data
 
     def _exchange(self, path: str, body: bytes, until: float) -> tuple[int, bytes]:

@@ -5,10 +5,10 @@ from typing import Any
 from meve._version import __version__
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import MAX_ID, MAX_PARENTS, MAX_PHASES
-from meve.service.kernel.tokens import MAX_TOKEN
+from meve.service.kernel.tokens import MAX_TOKEN, NONCE
 
 _ERRORS = {
-    400: "The body is no JSON object.",
+    400: "The body is no JSON object, or has two kinds of length.",
     401: "No valid bearer token.",
     403: "The bearer token may only ask for slices.",
     404: "No such conversation of this tenant, no such turn in it, or no such parent.",
@@ -60,6 +60,7 @@ def _get(summary: str, answer: dict[str, Any], *errors: int) -> dict[str, Any]:
 def make_document(limits: KernelLimits) -> dict[str, Any]:
     """Return the document of a kernel with these limits."""
     text = {"type": "string"}
+    nonce = {"type": "string", "pattern": f"^{NONCE.pattern}$"}
     policy = {name: _SHARE for name in ("parent", "child", "sibling")} | {
         "phases": {"type": "object", "additionalProperties": _SHARE, "maxProperties": MAX_PHASES},
         "min_priority": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
@@ -90,7 +91,8 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "Error": _object({"error": _object({"code": text, "message": text})}),
         "Policy": _object(policy, required=()),
         "SliceRequest": _object(
-            {"conversation": _NAME, "anchor": _NAME, "policy": _ref("Policy")}, required=("conversation", "anchor")
+            {"conversation": _NAME, "anchor": _NAME, "policy": _ref("Policy"), "nonce": nonce},
+            required=("conversation", "anchor"),
         ),
         "SliceAnswer": _object(answer),
         "Turn": _object(entry, required=("id", "content")),

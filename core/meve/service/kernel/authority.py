@@ -1,5 +1,6 @@
 """The client of a graph kernel: asks it for slices, and believes only what its signature covers."""
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -113,11 +114,16 @@ class KernelAuthority:
                 check_name(phase, "a phase of the policy", may_be_empty=True)
         except ValidationError as cause:
             raise AdmissibilityError(f"no kernel can sign this slice: {cause}") from cause
-        request = {"conversation": self.conversation, "anchor": anchor, "policy": write_policy(policy)}
-        return self.verify(self._ask("/slice", request), graph, anchor, policy)
+        nonce = secrets.token_urlsafe(18)
+        request = {
+            "conversation": self.conversation, "anchor": anchor, "policy": write_policy(policy), "nonce": nonce,
+        }  # fmt: skip
+        return self.verify(self._ask("/slice", request), graph, anchor, policy, nonce)
 
-    def verify(self, answer: Mapping[str, Any], graph: TurnGraph, anchor: str, policy: SlicePolicy) -> Slice:
-        """Return the slice in a kernel's answer, after verifying it as `cut` does.
+    def verify(
+        self, answer: Mapping[str, Any], graph: TurnGraph, anchor: str, policy: SlicePolicy, nonce: str = ""
+    ) -> Slice:
+        """Return the slice in a kernel's answer, after verifying it as `cut` does; `nonce` was sent with the request.
 
         Raises:
             AdmissibilityError: the answer isn't a valid slice for this anchor, policy, conversation and tenant.
@@ -134,7 +140,7 @@ class KernelAuthority:
         )
         token = answer.get("token")
         try:
-            verify_statement(token, statement, self._keys, self._now())
+            verify_statement(token, statement, self._keys, self._now(), nonce)
         except ValidationError as cause:
             raise AdmissibilityError(f"the kernel's answer can't be verified: {cause}") from cause
         priorities = {turn: priority for turn, _, priority in turns}

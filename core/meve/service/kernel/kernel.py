@@ -18,7 +18,7 @@ from meve.service.kernel._store import GraphStore
 from meve.service.kernel.keys import SigningKeys
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import TurnEntry, check_name
-from meve.service.kernel.tokens import Statement, sign_statement
+from meve.service.kernel.tokens import Header, Statement, sign_statement
 
 MAX_CLOSED = 1_000
 """The most closed branches that a slice names: those of the highest priority."""
@@ -125,8 +125,8 @@ class GraphKernel:
                 del self._cuts[key]
         return turns
 
-    def cut(self, tenant: str, conversation: str, anchor: str, policy: SlicePolicy) -> SignedSlice:
-        """Return the slice for an anchor, signed.
+    def cut(self, tenant: str, conversation: str, anchor: str, policy: SlicePolicy, nonce: str = "") -> SignedSlice:
+        """Return the slice for an anchor, signed together with the nonce of the request.
 
         Raises:
             UnknownIdError: the tenant has no such conversation, or the conversation no such turn.
@@ -151,22 +151,23 @@ class GraphKernel:
             tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=turns, closed=closed
         )
         issued = int(self._now())
-        token = sign_statement(statement, self.keys.signing, str(version), issued, issued + self.limits.token_seconds)
+        key = self.keys.signing
+        header = Header(
+            key=key.id, version=str(version), issued=issued, expires=issued + self.limits.token_seconds, nonce=nonce
+        )
+        token = sign_statement(statement, header, key)
         return SignedSlice(turns=turns, closed=closed, version=str(version), token=token, is_cached=is_cached)
 
     def _cut(self, loaded: _Graph, anchor: str, policy: SlicePolicy) -> _Cut:
         most = self.limits.slice_turns
         wanted = most + 1 if policy.max_turns is None else min(policy.max_turns, most + 1)
-        found = cut_slice(loaded.graph, anchor, replace(policy, max_turns=wanted))
+        found = cut_slice(loaded.graph, anchor, replace(policy, max_turns=wanted), max_closed=MAX_CLOSED)
         if len(found.turns) > most:
             raise ValidationError(f"the slice has more than {most} turns: set max_turns in the policy")
         turns = tuple(
             (turn, loaded.digests[loaded.graph.positions[turn]], found.priorities[turn]) for turn in found.turns
         )
-        nearest = found.closed
-        if len(nearest) > MAX_CLOSED:
-            nearest = tuple(sorted(nearest, key=lambda branch: -branch.priority)[:MAX_CLOSED])
-        return turns, nearest
+        return turns, found.closed
 
     def _load(self, tenant: str, conversation: str, version: str | None) -> _Graph:
         """Return the graph, of this version or a later one."""

@@ -1,12 +1,21 @@
 """Runs a kernel as a process."""
 
 import contextlib
+import logging
+import signal
 import socket
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from meve._extras import require
 from meve.errors import ConfigurationError
 from meve.service.kernel.kernel import GraphKernel
+from meve.service.kernel.keys import SigningKeys
+
+if TYPE_CHECKING:
+    import uvicorn
+
+_LOG = logging.getLogger("meve.kernel")
 
 NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
 DEFAULT_PORT = 8321
@@ -17,6 +26,7 @@ def run_server(
     host: str,
     port: int,
     announce: Callable[[str], None] = lambda url: None,  # noqa: ARG005
+    load_keys: Callable[[], SigningKeys] | None = None,
 ) -> None:
     """Serve a kernel until the process gets SIGINT or SIGTERM, then close it.
 
@@ -25,6 +35,7 @@ def run_server(
         host: the address to listen on.
         port: the port; 0 for any that is free.
         announce: is told the URL once the port is open.
+        load_keys: called at SIGHUP, to sign with what it returns from then on.
 
     Raises:
         ConfigurationError: the address can't be listened on.
@@ -33,16 +44,35 @@ def run_server(
     require("meve kernel serve", NEEDS)
     import uvicorn
 
-    from meve.service.kernel._app import make_app
-
-    config = uvicorn.Config(
-        make_app(kernel), access_log=False, log_level="warning", server_header=False, lifespan="off",
-        limit_concurrency=512, timeout_keep_alive=60, timeout_graceful_shutdown=5, h11_max_incomplete_event_size=16_384,
-    )  # fmt: skip
+    if load_keys is not None and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, lambda *_: _renew_keys(kernel, load_keys))
     with contextlib.closing(kernel), _listen(host, port) as listener:
         name = f"[{host}]" if listener.family == socket.AF_INET6 else host
         announce(f"http://{name}:{listener.getsockname()[1]}")
-        uvicorn.Server(config).run(sockets=[listener])
+        uvicorn.Server(make_config(kernel)).run(sockets=[listener])
+
+
+def make_config(kernel: GraphKernel) -> "uvicorn.Config":
+    """Return how uvicorn serves a kernel."""
+    import uvicorn
+
+    from meve.service.kernel._app import make_app
+    from meve.service.kernel._protocol import KernelProtocol
+
+    return uvicorn.Config(
+        make_app(kernel), http=KernelProtocol, ws="none", lifespan="off", access_log=False, log_level="warning",
+        server_header=False, proxy_headers=False, limit_concurrency=512, timeout_keep_alive=60,
+        timeout_graceful_shutdown=5, h11_max_incomplete_event_size=16_384,
+    )  # fmt: skip
+
+
+def _renew_keys(kernel: GraphKernel, load_keys: Callable[[], SigningKeys]) -> None:
+    try:
+        kernel.keys = load_keys()
+    except ConfigurationError as error:
+        _LOG.error("the keys stay as they are: %s", error)
+    else:
+        _LOG.warning("signing with key %s from now on", kernel.keys.current)
 
 
 def _listen(host: str, port: int) -> socket.socket:

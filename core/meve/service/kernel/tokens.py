@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from meve.conversation.slices import ClosedBranch, SlicePolicy
-from meve.errors import AdmissibilityError
+from meve.errors import AdmissibilityError, ValidationError
 from meve.service.kernel.keys import SIGNATURE_BYTES, SigningKey, VerifyingKey, decode, encode
 from meve.service.kernel.records import describe_policy, write_canonical
 
@@ -16,6 +16,7 @@ MAX_TOKEN = 1024
 CLOCK_SECONDS = 5
 """By how much the clocks of a kernel and a verifier may differ when a token is issued."""
 
+NONCE = re.compile(r"[A-Za-z0-9_-]{0,64}", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MOST_SECONDS = 1 << 53
 
@@ -32,10 +33,12 @@ class Header:
     """Seconds since 1970 in UTC."""
     expires: int
     """The first second in which the token is invalid."""
+    nonce: str = ""
+    """What the request asked to be signed, so that no earlier answer can pass for this one."""
 
     def to_data(self) -> dict[str, Any]:
         """Return JSON data."""
-        return {"kid": self.key, "ver": self.version, "iat": self.issued, "exp": self.expires}
+        return {"kid": self.key, "ver": self.version, "iat": self.issued, "exp": self.expires, "non": self.nonce}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +72,19 @@ class Statement:
         })  # fmt: skip
 
 
-def sign_statement(statement: Statement, key: SigningKey, version: str, issued: int, expires: int) -> str:
-    """Return the token of a statement."""
-    header = Header(key=key.id, version=version, issued=issued, expires=expires)
+def check_nonce(nonce: object) -> str:
+    """Return a nonce.
+
+    Raises:
+        ValidationError: anything else than up to 64 letters, digits, underscores and hyphens.
+    """
+    if not isinstance(nonce, str) or not NONCE.fullmatch(nonce):
+        raise ValidationError(f"nonce must have at most 64 letters, digits, underscores and hyphens, got {nonce!r:.80}")
+    return nonce
+
+
+def sign_statement(statement: Statement, header: Header, key: SigningKey) -> str:
+    """Return the token of a statement; the header names the key."""
     signature = key.sign(statement.to_bytes(header, key.algorithm))
     return f"meve1.{encode(write_canonical(header.to_data()))}.{encode(signature)}"
 
@@ -95,18 +108,25 @@ def parse_token(token: object) -> tuple[Header, bytes]:
 
 def _parse_header(written: bytes) -> Header:
     data = json.loads(written.decode())
-    if not isinstance(data, dict) or set(data) != {"kid", "ver", "iat", "exp"} or written != write_canonical(data):
-        raise ValueError("its header must hold kid, ver, iat and exp, in canonical JSON")
+    if (
+        not isinstance(data, dict)
+        or set(data) != {"kid", "ver", "iat", "exp", "non"}
+        or written != write_canonical(data)
+    ):
+        raise ValueError("its header must hold kid, ver, iat, exp and non, in canonical JSON")
     times = (data["iat"], data["exp"])
     if not all(type(each) is int and 0 <= each < _MOST_SECONDS for each in times):
         raise ValueError("iat and exp must be seconds")
     if not isinstance(data["kid"], str) or not isinstance(data["ver"], str) or not _HASH.fullmatch(data["ver"]):
         raise ValueError("kid and ver must be text")
-    return Header(key=data["kid"], version=data["ver"], issued=data["iat"], expires=data["exp"])
+    nonce = check_nonce(data["non"])
+    return Header(key=data["kid"], version=data["ver"], issued=data["iat"], expires=data["exp"], nonce=nonce)
 
 
-def verify_statement(token: object, statement: Statement, keys: Mapping[str, VerifyingKey], now: float) -> Header:
-    """Check that a token signs this statement and is valid now, and return its header.
+def verify_statement(
+    token: object, statement: Statement, keys: Mapping[str, VerifyingKey], now: float, nonce: str = ""
+) -> Header:
+    """Check that a token signs this statement with this nonce and is valid now, and return its header.
 
     The key's own algorithm counts, whatever a token says.
 
@@ -126,6 +146,8 @@ def verify_statement(token: object, statement: Statement, keys: Mapping[str, Ver
             "the slice's signature is wrong: it is forged, altered, or of another tenant, conversation, anchor, "
             "policy or graph"
         )
+    if header.nonce != nonce:
+        raise AdmissibilityError("the slice answers another request: it is an earlier answer, replayed")
     if header.issued > now + CLOCK_SECONDS:
         raise AdmissibilityError(f"the slice is from the future ({header.issued - now:.0f} s): set the clocks")
     if header.expires <= now:
