@@ -3,7 +3,7 @@
 The graph has one conversation of 100,000 turns, a random tree: a reply goes to one of the last 50 turns. Slices hold at
 most 64 turns. No slice is asked for twice unless the output says so.
 
-    python benchmarks/graph_kernel.py [--turns 100000] [--load 10000] [--threads 4]
+    python benchmarks/graph_kernel.py [--turns 100000] [--load 10000] [--threads 4] [--graph postgresql://…]
 """
 
 import argparse
@@ -79,10 +79,10 @@ def say(name: str, times: list[float]) -> None:
 
 
 @contextlib.contextmanager
-def serve(file: Path, keys: Path) -> Iterator[tuple[str, psutil.Process]]:
+def serve(graph: str, keys: Path) -> Iterator[tuple[str, psutil.Process]]:
     code = "from meve.cli import main; main()"
     options = ["--port", "0", "--rate", "1000000", "--burst", "1000000"]
-    command = [sys.executable, "-c", code, "kernel", "serve", "--graph", str(file), "--keys", str(keys), *options]
+    command = [sys.executable, "-c", code, "kernel", "serve", "--graph", graph, "--keys", str(keys), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -136,16 +136,17 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=100_000)
     parser.add_argument("--load", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=4)
+    parser.add_argument("--graph", help="an empty PostgreSQL database; a file by default")
     options = parser.parse_args()
     rng = random.Random(7)
     turns = make_turns(options.turns, rng)
     key = SigningKey.generate("k")
     keys = SigningKeys(current="k", keys=(key,))
     with tempfile.TemporaryDirectory() as folder:
-        file, key_file = Path(folder) / "kernel.db", Path(folder) / "keys"
+        graph_at, key_file = options.graph or str(Path(folder) / "kernel.db"), Path(folder) / "keys"
         key_file.touch(mode=0o600)
         key_file.write_text(keys.to_json())
-        kernel = GraphKernel.open(file, keys, KernelLimits(batch_turns=1_000_000))
+        kernel = GraphKernel.open(graph_at, keys, KernelLimits(batch_turns=1_000_000))
         bearer = kernel.store.grant("bench", "t", may_add=True)
         begin = time.perf_counter()
         kernel.add("t", "c", [TurnEntry.from_turn(turn, "t", "c") for turn in turns])
@@ -158,7 +159,7 @@ def main() -> None:
         say("in process, signed, cached", measure(lambda anchor: kernel.cut("t", "c", anchor, POLICY), anchors[:1_000]))
         kernel.close()
         graph = TurnGraph.from_turns(turns)
-        with serve(file, key_file) as (url, process):
+        with serve(graph_at, key_file) as (url, process):
             authority = KernelAuthority(
                 url, bearer=bearer, tenant="t", conversation="c", keys=[key.verifying], timeout=60
             )

@@ -13,7 +13,7 @@ import pytest
 from meve.conversation import SlicePolicy
 from meve.errors import AdmissibilityError
 from meve.service.kernel import SigningKey, _protocol
-from tests.service.kernels import GRAPH, KEY, SLICE, entries, open_kernel, serve
+from tests.service.kernels import GRAPH, KEY, SLICE, answering, ask, entries, open_kernel, serve
 
 POLICY = SlicePolicy()
 ASK = json.dumps({"conversation": "c", "anchor": "7"}).encode()

@@ -7,6 +7,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from contextlib import closing, contextmanager
 
 import httpx
@@ -53,6 +54,13 @@ def serving(*arguments, log, **environment):
         process.stdout.close()
 
 
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
 def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
     keys, file, log, public = (tmp_path / name for name in ("kernel.keys", "kernel.db", "log", "public.json"))
     assert "created" in run("new-key", "2026-10", "--keys", keys).stdout
@@ -92,6 +100,19 @@ def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
                 authority.cut(GRAPH, "7", POLICY)
             with closing(make_authority()) as renewed:
                 assert renewed.cut(GRAPH, "7", POLICY).turns == SLICE
+            run("new-key", "2026-12", "--keys", keys)
+            public.write_text(run("public-keys", "--keys", keys).stdout)
+            run("use-key", "2026-12", "--keys", keys)
+            process.send_signal(signal.SIGHUP)
+            wait_for(lambda: httpx.get(f"{url}/health").json()["key"] == "2026-12")
+            with closing(make_authority()) as renewed:
+                assert renewed.cut(GRAPH, "7", POLICY).turns == SLICE
+            good = keys.read_text()
+            keys.write_text("{}")
+            process.send_signal(signal.SIGHUP)
+            wait_for(lambda: "the keys stay as they are" in log.read_text())
+            assert httpx.get(f"{url}/health").json()["key"] == "2026-12"
+            keys.write_text(good)
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) in (0, -signal.SIGTERM)
     assert "removed" in run("remove-key", "2026-10", "--keys", keys).stdout

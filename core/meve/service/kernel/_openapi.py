@@ -1,10 +1,11 @@
 """The OpenAPI document of a kernel."""
 
+import sys
 from typing import Any
 
 from meve._version import __version__
 from meve.service.kernel.limits import KernelLimits
-from meve.service.kernel.records import MAX_ID, MAX_PARENTS, MAX_PHASES
+from meve.service.kernel.records import MAX_ID, MAX_PARENTS, MAX_PHASES, NAME_PATTERN
 from meve.service.kernel.tokens import MAX_TOKEN, NONCE
 
 _ERRORS = {
@@ -21,7 +22,8 @@ _ERRORS = {
     503: "The kernel's graph can't be used, or is busy.",
 }
 _ALWAYS = (400, 401, 408, 413, 422, 429, 500, 503)
-_NAME = {"type": "string", "minLength": 1, "maxLength": MAX_ID}
+_NAME = {"type": "string", "minLength": 1, "maxLength": MAX_ID, "pattern": f"^{NAME_PATTERN}$"}
+_PHASE = {"type": "string", "maxLength": MAX_ID, "pattern": f"^({NAME_PATTERN})?$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
 _COUNT = {"type": "integer", "minimum": 0}
@@ -62,15 +64,20 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
     text = {"type": "string"}
     nonce = {"type": "string", "pattern": f"^{NONCE.pattern}$"}
     policy = {name: _SHARE for name in ("parent", "child", "sibling")} | {
-        "phases": {"type": "object", "additionalProperties": _SHARE, "maxProperties": MAX_PHASES},
+        "phases": {
+            "type": "object",
+            "additionalProperties": _SHARE,
+            "propertyNames": _PHASE,
+            "maxProperties": MAX_PHASES,
+        },
         "min_priority": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
         "max_turns": {"type": ["integer", "null"], "minimum": 1},
     }
     entry = {
         "id": _NAME,
-        "parents": _list(_NAME, maxItems=MAX_PARENTS),
-        "phase": {"type": "string", "maxLength": MAX_ID},
-        "time": {"type": ["number", "null"]},
+        "parents": _list(_NAME, maxItems=MAX_PARENTS, uniqueItems=True),
+        "phase": _PHASE,
+        "time": {"type": ["number", "null"], "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
         "content": _HASH,
     }
     closed = {

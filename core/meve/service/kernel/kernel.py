@@ -151,11 +151,11 @@ class GraphKernel:
             tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=turns, closed=closed
         )
         issued = int(self._now())
-        key = self.keys.signing
+        signing = self.keys.signing
         header = Header(
-            key=key.id, version=str(version), issued=issued, expires=issued + self.limits.token_seconds, nonce=nonce
+            key=signing.id, version=str(version), issued=issued, expires=issued + self.limits.token_seconds, nonce=nonce
         )
-        token = sign_statement(statement, header, key)
+        token = sign_statement(statement, header, signing)
         return SignedSlice(turns=turns, closed=closed, version=str(version), token=token, is_cached=is_cached)
 
     def _cut(self, loaded: _Graph, anchor: str, policy: SlicePolicy) -> _Cut:

@@ -161,7 +161,13 @@ class SigningKeys:
         return next(key for key in self.keys if key.id == self.current)
 
     def add(self, key: SigningKey) -> "SigningKeys":
-        """Return the keys with one more, which doesn't sign yet."""
+        """Return the keys with one more, which doesn't sign yet.
+
+        Raises:
+            ConfigurationError: a key has this id already.
+        """
+        if key.id in [each.id for each in self.keys]:
+            raise ConfigurationError(f"there is a key {key.id!r} already: choose another id")
         return replace(self, keys=(*self.keys, key))
 
     def use(self, id: str) -> "SigningKeys":

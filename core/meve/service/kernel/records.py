@@ -19,6 +19,10 @@ MAX_ID = 256
 MAX_PARENTS = 64
 MAX_PHASES = 64
 
+_BLANK = r"\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # as str.strip removes it
+NAME_PATTERN = rf"[^\x00]*[^\x00{_BLANK}][^\x00]*"
+"""A text that isn't blank and holds no U+0000, which PostgreSQL can't store; for Python and for JSON Schema."""
+_NAME = re.compile(NAME_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -58,22 +62,20 @@ def check_name(value: object, name: str, *, may_be_empty: bool = False) -> str:
     r"""Return a text that can be signed and stored as an id.
 
     Raises:
-        ValidationError: no text, blank, longer than 256 characters, with lone surrogates or U+0000.
+        ValidationError: no text, blank, longer than 256 characters, or with lone surrogates or U+0000.
 
     >>> check_name("\ud83d", "anchor")
     Traceback (most recent call last):
     meve.errors.ValidationError: anchor must be valid UTF-8: remove lone surrogates
     """
-    if not isinstance(value, str) or (not value.strip() and not (may_be_empty and value == "")):
-        raise ValidationError(f"{name} must be text that isn't blank, got {value!r:.80}")
+    if not isinstance(value, str) or not (_NAME.fullmatch(value) or (may_be_empty and value == "")):
+        raise ValidationError(f"{name} must be text that isn't blank, without U+0000, got {value!r:.80}")
     if len(value) > MAX_ID:
         raise ValidationError(f"{name} must have at most {MAX_ID} characters, got {len(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:
         raise ValidationError(f"{name} must be valid UTF-8: remove lone surrogates") from None
-    if "\0" in value:
-        raise ValidationError(f"{name} must not contain U+0000, got {value!r:.80}")  # PostgreSQL can't store it
     return value
 
 
@@ -172,6 +174,9 @@ def read_policy(data: object) -> SlicePolicy:
         raise ValidationError(f"policy.phases must be a mapping with at most {MAX_PHASES} weights, got {phases!r:.80}")
     for phase in phases:
         check_name(phase, "a phase of the policy", may_be_empty=True)
+    most = data.get("max_turns")
+    if isinstance(most, float) and most.is_integer():
+        data = {**data, "max_turns": int(most)}  # 1.0 is an integer in JSON Schema
     try:
         return SlicePolicy(**data)
     except ConfigurationError as cause:

@@ -44,6 +44,7 @@ def run_server(
     require("meve kernel serve", NEEDS)
     import uvicorn
 
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")  # uvicorn shows only its own log
     if load_keys is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: _renew_keys(kernel, load_keys))
     with contextlib.closing(kernel), _listen(host, port) as listener:
