@@ -77,7 +77,7 @@ class PostgresDatabase:
             given = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # its message holds the URL, and with it the password
             raise ConfigurationError("a PostgreSQL URL must be like postgresql://user@host:5432/database") from None
-        self._settings = psycopg.conninfo.make_conninfo("", **{**DEFAULTS, **given})
+        self._settings = psycopg.conninfo.make_conninfo("", **{**DEFAULTS, **given, "client_encoding": "UTF8"})
         self.name = _describe(given)
         self._most, self._wait = connections, wait_seconds
         self._guard = ForkSafeLock()

@@ -1,5 +1,6 @@
 """`meve kernel`: runs the graph kernel, and manages its keys and its tenants' tokens."""
 
+import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -155,6 +156,8 @@ def _save(signing: "SigningKeys", path: Path) -> None:
 
     fresh = path.with_name(f"{path.name}.new")
     write_private(fresh, signing.to_json())
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
     fresh.replace(path)  # a crash leaves the old file whole
 
 

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from meve._extras import require_imports
 from meve._json_limits import parse_json
@@ -26,6 +26,8 @@ Algorithm: TypeAlias = Literal["ed25519", "hmac-sha256"]
 
 ENVIRONMENT = "MEVE_KERNEL_KEYS"
 """The environment variable that may hold the signing keys, as the JSON of a key file."""
+
+_Key = TypeVar("_Key", "SigningKey", "VerifyingKey")
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _BYTES = 32
@@ -148,12 +150,9 @@ class SigningKeys:
     keys: tuple[SigningKey, ...]
 
     def __post_init__(self) -> None:
-        ids = [key.id for key in self.keys]
-        if len(set(ids)) < len(ids) or self.current not in ids:
-            raise ConfigurationError(
-                f"keys need ids of their own, and the current one must be among them: got {ids!r:.200}, "
-                f"current {self.current!r:.80}"
-            )
+        ids = _index(self.keys)
+        if self.current not in ids:
+            raise ConfigurationError(f"the current key {self.current!r:.80} must be one of {', '.join(ids)}")
 
     @property
     def signing(self) -> SigningKey:
@@ -166,8 +165,6 @@ class SigningKeys:
         Raises:
             ConfigurationError: a key has this id already.
         """
-        if key.id in [each.id for each in self.keys]:
-            raise ConfigurationError(f"there is a key {key.id!r} already: choose another id")
         return replace(self, keys=(*self.keys, key))
 
     def use(self, id: str) -> "SigningKeys":
@@ -233,11 +230,7 @@ class SigningKeys:
                     "`meve kernel new-key` makes one"
                 )
             return cls.from_json(text, ENVIRONMENT)
-        text = _read(path, "`meve kernel new-key` makes one")
-        mode = path.stat().st_mode
-        if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-            raise ConfigurationError(f"{path} may be read by others than its owner: chmod 600 {path}")
-        return cls.from_json(text, str(path))
+        return cls.from_json(_read(path, "`meve kernel new-key` makes one", private=True), str(path))
 
 
 def read_verifying_keys(path: str | Path) -> tuple[VerifyingKey, ...]:
@@ -260,15 +253,24 @@ def index_keys(keys: Iterable[VerifyingKey]) -> dict[str, VerifyingKey]:
     given = list(keys)
     if not given or not all(isinstance(key, VerifyingKey) for key in given):
         raise ConfigurationError("keys must be one or more VerifyingKey: read_verifying_keys reads them from a file")
-    by_id = {key.id: key for key in given}
-    if len(by_id) < len(given):
-        raise ConfigurationError("keys must have ids of their own")
+    return _index(given)
+
+
+def _index(keys: Iterable[_Key]) -> dict[str, _Key]:
+    by_id: dict[str, _Key] = {}
+    for key in keys:
+        if key.id in by_id:
+            raise ConfigurationError(f"keys must have ids of their own: there is a key {key.id!r} already")
+        by_id[key.id] = key
     return by_id
 
 
-def _read(path: Path, remedy: str) -> str:
+def _read(path: Path, remedy: str, *, private: bool = False) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            if private and os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise ConfigurationError(f"{path} may be read by others than its owner: chmod 600 {path}")
+            return file.read()
     except FileNotFoundError as cause:
         raise ConfigurationError(f"there is no key file {path}: {remedy}") from cause
     except (OSError, UnicodeDecodeError) as cause:
