@@ -15,13 +15,13 @@ from meve.service.kernel import GraphKernel, KernelAuthority, SigningKey, Signin
 
 assert "site-packages" in meve.__file__, meve.__file__
 assert_not_installed("torch", "sentence_transformers", "pytest", "psycopg")
-MEVE = str(Path(sys.executable).parent / "meve")
+MEVE = [sys.executable, "-c", "from meve.cli import main; main()"]  # the script lies in the environment beside
 TALK = [PlacedTurn(id="1", text="The login fails."), PlacedTurn(id="2", text="Since when?", parents=("1",))]
 
 
 def run(*arguments: str) -> str:
     """Run `meve kernel`, and return what it prints."""
-    return subprocess.run([MEVE, "kernel", *arguments], capture_output=True, text=True, check=True).stdout
+    return subprocess.run([*MEVE, "kernel", *arguments], capture_output=True, text=True, check=True).stdout
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -29,7 +29,7 @@ with tempfile.TemporaryDirectory() as folder:
     run("new-key", "a", "--keys", keys)
     public.write_text(run("public-keys", "--keys", keys), encoding="utf-8")
     bearer = run("grant", "app", "--tenant", "acme", "--may-add", "--graph", graph).strip()
-    command = [MEVE, "kernel", "serve", "--graph", graph, "--keys", keys, "--port", "0"]
+    command = [*MEVE, "kernel", "serve", "--graph", graph, "--keys", keys, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         url = process.stdout.readline().split()[2].rstrip(",")
