@@ -8,7 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -554,6 +554,41 @@ def test_record_without_a_key_is_left_out_and_stops_no_writer(file, clock):
         assert [e.record_id for e in memory.audit.events(user_id="alice")] == ["s", "tea"]
         memory.update("tea", user_id="alice", text="I like coffee.")
         assert [r.text for r in memory.list(user_id="alice")] == ["I like coffee."]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO free_slots VALUES (-128, 0)",  # the place of the key file's header
+        "INSERT INTO free_slots VALUES (1000000000000, 0)",
+        "UPDATE meta SET value = 'many' WHERE name = 'slots'",
+        "UPDATE meta SET value = '-3' WHERE name = 'key_changes'",
+        "UPDATE memories SET slot = 9223372036854775807",
+        "UPDATE memories SET slot = -128",
+        "UPDATE users SET version = 9223372036854775807",
+        "UPDATE memories SET reflection = 9e999",
+    ],
+)
+def test_forged_number_in_the_database_reaches_no_key_of_others(file, clock, change):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+    saved = file.read_bytes()
+    run_sql(file, change)
+    before = key_file(file).read_bytes()
+    for attempt in (
+        lambda memory: memory.list(user_id="alice"),
+        lambda memory: memory.search("tea", user_id="alice"),
+        lambda memory: memory.add("More.", user_id="alice"),
+        lambda memory: memory.forget_user(user_id="bob"),
+    ):
+        with suppress(StorageError), open_memory(file, clock=clock) as memory:
+            attempt(memory)
+    assert len(key_file(file).read_bytes()) == len(before)
+    for path in file.parent.glob(f"{file.name}-*"):
+        path.unlink()
+    file.write_bytes(saved)
+    with open_memory(file, clock=clock) as memory:
+        assert memory.get("tea", user_id="alice").text == "I like tea."
 
 
 def test_plain_file_is_sealed_when_it_is_opened(file, clock, monkeypatch):
