@@ -24,7 +24,11 @@ PIECES = (
 
 
 def find_growth(
-    read: Callable[[str], object], pieces: Iterable[tuple[str, str]], endings: Sequence[str] = ("", "`_")
+    read: Callable[[str], object],
+    pieces: Iterable[tuple[str, str]],
+    endings: Sequence[str] = ("", "`_"),
+    *,
+    small: int = SMALL,
 ) -> list[str]:
     """Return the inputs with which the time to read a text grows faster than its length.
 
@@ -32,17 +36,18 @@ def find_growth(
         read: reads a text.
         pieces: for each input, what it begins with and what is repeated after that.
         endings: what each input ends with; the second one keeps patterns from matching at the end.
+        small: characters of the smaller input.
     """
     return [
         complaint
         for before, piece in dict.fromkeys(pieces)
         for after in endings
-        if piece and (complaint := _measure(read, before, piece, after))
+        if piece and (complaint := _measure(read, before, piece, after, small))
     ]
 
 
-def _measure(read: Callable[[str], object], before: str, piece: str, after: str) -> str:
-    small, large = (before + piece * (size // len(piece)) + after for size in (SMALL, SMALL * TIMES))
+def _measure(read: Callable[[str], object], before: str, piece: str, after: str, size: int) -> str:
+    small, large = (before + piece * (each // len(piece)) + after for each in (size, size * TIMES))
     for _ in range(3):  # a slow moment of the machine is no growth
         second = _seconds(read, large)
         if second <= FLOOR or second <= MOST * (first := _seconds(read, small)):

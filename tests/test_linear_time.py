@@ -33,6 +33,7 @@ from meve.memory._contradiction.statements import parse_statement
 from meve.memory._feedback.usage_judge import RuleUsageJudge
 from meve.memory._recall.formatting import quote_texts
 from meve.memory._recall.time_expressions import find_time
+from meve.memory._write.secrets import PatternSecretDetector
 from meve.memory.policy import Tagging
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Passage
@@ -209,3 +210,14 @@ def test_long_runs_are_read_within_seconds(read, text):
     began = time.process_time()
     read(text)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("read", "pieces"),
+    [
+        (split_sentences, ["``", "`", "\u201c", "(", "[", "a. `", "a\n"]),
+        (PatternSecretDetector().find_secret, ["passport-", "passport ", "ssn", "tax id-1"]),
+    ],
+)
+def test_long_runs_take_linear_time(read, pieces):
+    assert find_growth(read, [("", piece) for piece in pieces], [""], small=8_000) == []

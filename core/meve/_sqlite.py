@@ -164,6 +164,10 @@ class Connections:
             raise map_error(cause, self.file, doing, self.wait_seconds) from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{self.file} is damaged: restore it from a copy") from cause
+        except OverflowError as cause:
+            if "SQLite" not in str(cause):
+                raise
+            raise StoreCorruptError(f"{self.file} holds a number that is too large: restore it from a copy") from cause
 
 
 def check_process(process: int) -> None:

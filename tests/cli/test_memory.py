@@ -261,6 +261,30 @@ def test_audit_log_is_listed_and_verified(filled, tmp_path):
     assert "entry 2 was altered" in broken.stdout
 
 
+def test_kept_head_shows_that_the_end_of_the_log_is_gone(meve, filled, tmp_path):
+    (tmp_path / "older").mkdir()
+    for name in ("memory.db", "memory.db.keys"):
+        (tmp_path / "older" / name).write_bytes((tmp_path / name).read_bytes())
+    before = filled("audit", "--head").stdout.strip()
+    filled("add", "More.", "--user", "alice")
+    head = filled("audit", "--head").stdout.strip()
+    assert read_json(filled("audit", "--head", "--json"))["digest"] == head.partition(":")[2]
+    assert filled("verify", "--head", head).exit_code == 0
+    assert filled("verify", "--head", before).exit_code == 0
+    result = meve("memory", "verify", "--head", head, "--file", tmp_path / "older" / "memory.db")
+    assert (result.exit_code, "fewer than the head that was kept" in result.stdout) == (1, True)
+    assert "head must be a number" in filled("verify", "--head", "x").stderr
+
+
+def test_older_database_is_opened_on_request_only(meve, filled, tmp_path):
+    backup = (tmp_path / "memory.db").read_bytes()
+    filled("forget", "t", "--user", "alice", "--yes")
+    (tmp_path / "memory.db").write_bytes(backup)
+    assert "older than memory.db.keys" in filled("list", "--user", "alice").stderr
+    result = meve("memory", "--accept-older", "list", "--user", "alice", "--file", tmp_path / "memory.db", "--json")
+    assert "t" not in [record["id"] for record in json.loads(result.stdout)]
+
+
 def test_master_key_locks_the_keys(meve, tmp_path):
     (tmp_path / "master").write_bytes(b"a master key, long enough for it")
     lock, file = ("--master-key", tmp_path / "master"), ("--file", tmp_path / "memory.db")

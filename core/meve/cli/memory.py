@@ -1,5 +1,6 @@
 """`meve memory`: reads and changes a governed memory in a file."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -297,12 +298,17 @@ def audit(
     action: Annotated[list[str] | None, typer.Option(help="Only this action, such as add; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option(help="Only newer entries, such as 90s, 30m, 24h, 7d or 2w.")] = None,
     record: Annotated[str | None, typer.Option(help="Only entries of this memory.")] = None,
+    head: Annotated[bool, typer.Option("--head", help="Print only the end of the log, to keep it elsewhere.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the audit log. Each entry says what was done to which memory, when and why."""
     with open_memory(file, policy, key) as governed_memory:
+        if head:
+            end = governed_memory.audit.head()
+            write_json(asdict(end)) if as_json else print_line(str(end))
+            return
         events = governed_memory.audit.events(
             user_id=None if user is None else parse_user(user),
             record_id=record,
@@ -315,13 +321,24 @@ def audit(
         print_events(events)
 
 
-def verify(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
+def verify(
+    file: File,
+    head: Annotated[
+        str | None, typer.Option(help="An end of the log that audit --head printed.", metavar="HEAD")
+    ] = None,
+    policy: PolicyFile = None,
+    key: KeyFile = None,
+    as_json: AsJson = False,
+) -> None:
     """Verify that the audit log is intact, and the memories as it says.
 
     Exits with 1 if the log isn't intact, and with 4 if a memory was changed, removed or added behind it.
     """
+    from meve.memory import AuditHead
+
+    kept = None if head is None else AuditHead.parse(head)
     with open_memory(file, policy, key) as governed_memory:
-        result = governed_memory.audit.verify()
+        result = governed_memory.audit.verify(kept)
     if as_json:
         differences = [
             {"id": each.record_id, "user": each.user_id, "differs": each.differs} for each in result.differences

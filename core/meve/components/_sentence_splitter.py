@@ -1,7 +1,14 @@
 """Splits a text into sentences."""
 
+from collections.abc import Iterator
+
 from meve._tables import split_tables
 from meve.errors import ModelError, wrap_errors
+
+_LONGEST = 4_000
+"""The most characters that are split at once."""
+_ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
+"""What a part ends with, the best first."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -17,7 +24,22 @@ def split_sentences(text: str) -> list[str]:
 
     with wrap_errors(ModelError, "splitting a text into sentences"):
         whole = text.encode(errors="ignore").decode()
-        return [sentence.strip() for sentence in sentencex.segment("en", whole) if sentence.strip()]
+        sentences = (sentence.strip() for part in _cut(whole) for sentence in sentencex.segment("en", part))
+        return [sentence for sentence in sentences if sentence]
+
+
+def _cut(text: str) -> Iterator[str]:
+    """Yield parts of a text that are short enough: `sentencex` takes quadratic time for a run of backticks or quotes.
+
+    A part ends with a paragraph, or else a line, a sentence, or a word.
+    """
+    at = 0
+    while len(text) - at > _LONGEST:
+        window = text[at : at + _LONGEST]
+        end = next((n + len(mark) for mark in _ENDS if (n := window.rfind(mark)) > 0), _LONGEST)
+        yield window[:end]
+        at += end
+    yield text[at:]
 
 
 def split_passage(text: str) -> list[str]:

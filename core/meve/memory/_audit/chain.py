@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
-from meve.errors import AuditError
+from meve.errors import AuditError, ValidationError
 from meve.memory.records import SHARED, UserId, user_of
 
 Action: TypeAlias = Literal[
@@ -74,6 +74,21 @@ class AuditHead:
 
     seq: int
     digest: str
+
+    def __str__(self) -> str:
+        return f"{self.seq}:{self.digest}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read what `str` returned.
+
+        Raises:
+            ValidationError: it is no head.
+        """
+        seq, _, digest = text.strip().partition(":")
+        if not re.fullmatch("[0-9]{1,18}", seq) or not re.fullmatch("[0-9a-f]{64}", digest):
+            raise ValidationError(f"head must be a number, ':' and 64 hexadecimal digits, got {text!r:.80}")
+        return cls(seq=int(seq), digest=digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,8 @@ _ACCOUNT_DIGITS = 12
 _IDENTITY = re.compile(
     r"""\b(?:ssn|social\s+security(?:\s+number)?|passport(?:\s+(?:number|no\.?))?|(?:tax|national)\s+id(?:\s+number)?
         |(?:driver'?s?|driving)\s+licen[cs]e(?:\s+(?:number|no\.?))?)
-    (?:['\u2019]s)?\s*+(?:(?:is|was|[:=\#])\s*+)?(?:(?=(?:[\w-]*\d){3})[\w-]{7,}|\d{2,3}(?:\ \d{2,4}){2,4})""",
+    (?:['\u2019]s)?\s*+(?:(?:is|was|[:=\#])\s*+)?(?:(?=(?:(?:[^\W\d]|-){0,30}+\d){3})[\w-]{7,}
+        |\d{2,3}(?:\ \d{2,4}){2,4})""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A number of an identity document that is told, such as `my passport number is C01X00T47`."""

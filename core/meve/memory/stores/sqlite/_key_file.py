@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from meve._private_files import create_private
-from meve.errors import ConfigurationError, KeyFileError
+from meve.errors import ConfigurationError, KeyFileError, StoreCorruptError
 
 MasterKey: TypeAlias = bytes | Path | Callable[[], bytes]
 """A master key of 16 bytes or more, the file that holds it, or a function that returns it."""
@@ -34,6 +34,8 @@ _CHANGES, _IN_USE = 1024, 1032
 _FIRST, _SLOT = 4096, 32
 MARK = 8
 """The length of the mark at the beginning of a slot, and of what is sealed with its key."""
+_MOST_SLOTS = 2**40
+"""A number above that of any file's slots; a larger one, or one below 0, is no slot."""
 _CHUNK = 512
 """The number of slots that the file grows by."""
 _BULK = 64
@@ -240,7 +242,10 @@ class Slots:
             slots: their numbers.
             changes: what `changes` returns from then on.
         """
-        self._write({slot: os.urandom(_SLOT) for slot in slots}, changes)
+        secrets = {slot: os.urandom(_SLOT) for slot in slots}
+        if secrets and not 0 <= min(secrets) <= max(secrets) < self.count():
+            raise StoreCorruptError(f"the memory names a key that {self._path} doesn't have: restore it from a copy")
+        self._write(secrets, changes)
 
     def is_filled(self, slot: int) -> bool:
         """Return whether a slot holds a secret; a power cut may have left zeros."""
@@ -253,6 +258,8 @@ class Slots:
         self._file, self._whole = None, b""
 
     def _bytes(self, slot: int) -> bytes:
+        if not 0 <= slot < _MOST_SLOTS:
+            return b""
         at = _FIRST + _SLOT * slot
         return self._whole[at : at + _SLOT] or _read(self._opened(), at, _SLOT)
 

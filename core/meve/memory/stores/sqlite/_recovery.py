@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from meve._sqlite import Connections
 from meve.errors import KeyFileError
 from meve.memory.stores.sqlite._key_file import KeyFile
-from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_setting
+from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_number
 
 _LOGGER = logging.getLogger("meve")
 
@@ -43,7 +43,7 @@ def recover(connections: Connections, keys: KeyFile, *, accept_older: bool = Fal
 
 def _agrees(vault: Vault, keys: KeyFile) -> bool:
     """Return whether the files agree; if not, the database is older. Raise KeyFileError if the key file is."""
-    intended, seen, given = (int(read_setting(vault.connection, name) or 0) for name in (KEY_CHANGES, KEYS_SEEN, SLOTS))
+    intended, seen, given = (read_number(vault.connection, name) for name in (KEY_CHANGES, KEYS_SEEN, SLOTS))
     changes = vault.slots.changes()
     is_between = changes == seen and vault.has_released()  # a process was stopped before it destroyed them
     if (changes < intended and not is_between) or given > vault.slots.count():
@@ -69,7 +69,7 @@ def _reconcile(vault: Vault) -> None:
         used.update(slot for _, _, slot, begin in rows if slots.fits(slot, begin))
         gone += len(missing)
         _remove(connection, table, missing)
-    given = int(read_setting(connection, SLOTS) or 0)
+    given = read_number(connection, SLOTS)
     connection.execute("DELETE FROM free_slots")
     vault.release(sorted(set(range(given)) - used))
     vault.note_released()

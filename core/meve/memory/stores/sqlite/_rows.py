@@ -1,6 +1,7 @@
 """Records as rows of sealed and open columns, and back; archived records as compressed bytes."""
 
 import json
+import math
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,6 +98,8 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
         tokens, model, outcomes, vector, passages,
     ) = values  # fmt: skip
+    if not math.isfinite(reflection):
+        raise ValueError(f"the reflection score is {reflection}")
     if kind not in _KINDS or source not in _SOURCES or policy_class not in _CLASSES:
         raise ValueError(f"kind, source and class are {kind!r:.40}, {source!r:.40} and {policy_class!r:.40}")
     record = MemoryRecord(

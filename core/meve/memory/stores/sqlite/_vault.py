@@ -122,7 +122,7 @@ class Vault:
             slot = int(row[0])
             self.connection.execute("DELETE FROM free_slots WHERE slot = ?", (slot,))
         else:
-            slot = int(read_setting(self.connection, SLOTS) or 0)
+            slot = read_number(self.connection, SLOTS)
             if slot >= self.slots.count():
                 self.slots.make(slot + 1)
             put_setting(self.connection, SLOTS, slot + 1)
@@ -139,7 +139,7 @@ class Vault:
         """Destroy the keys that were released."""
         released = [slot for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE NOT renewed")]
         if released:
-            self.slots.renew(released, int(read_setting(self.connection, KEY_CHANGES) or 0))
+            self.slots.renew(released, read_number(self.connection, KEY_CHANGES))
             self.connection.execute("UPDATE free_slots SET renewed = 1 WHERE NOT renewed")
 
     def has_released(self) -> bool:
@@ -156,7 +156,7 @@ class Vault:
             return False
         seen = self.slots.changes()
         put_setting(self.connection, KEYS_SEEN, seen)
-        put_setting(self.connection, KEY_CHANGES, max(seen, int(read_setting(self.connection, KEY_CHANGES) or 0)) + 1)
+        put_setting(self.connection, KEY_CHANGES, max(seen, read_number(self.connection, KEY_CHANGES)) + 1)
         return True
 
     def forget(self) -> None:
@@ -183,6 +183,18 @@ def read_setting(connection: sqlite3.Connection, name: str) -> str | None:
     """Return the value of a setting; None if it isn't set."""
     row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
+
+
+def read_number(connection: sqlite3.Connection, name: str) -> int:
+    """Return the value of a setting that is a number; 0 if it isn't set.
+
+    Raises:
+        StoreCorruptError: it is none.
+    """
+    value = read_setting(connection, name) or "0"
+    if not (value.isascii() and value.isdigit() and len(value) < 19):
+        raise StoreCorruptError(f"the setting {name!r} of the memory is damaged: restore the file from a copy")
+    return int(value)
 
 
 def put_setting(connection: sqlite3.Connection, name: str, value: object) -> None:
