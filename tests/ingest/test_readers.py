@@ -205,8 +205,8 @@ def test_html_container_of_the_page_is_kept(page):
 
 def test_html_links_of_headings_to_themselves_and_buttons_are_left_out():
     markdown, _ = html_to_markdown(
-        '<a href="#main">Skip to content</a><h1>Bees<span><a href="#bees">#</a></span></h1><h2>Food<a href="#f">\u00b6</a>'
-        '</h2><p>See <a href="#f">food</a>.</p><pre>buzz()<button>copy</button></pre>'
+        '<a href="#main">Skip to content</a><h1>Bees<span><a href="#bees">#</a></span></h1>'
+        '<h2>Food<a href="#f">\u00b6</a></h2><p>See <a href="#f">food</a>.</p><pre>buzz()<button>copy</button></pre>'
     )
     assert markdown == "# Bees\n\n## Food\n\nSee food.\n\n```\nbuzz()\n```"
 

@@ -50,11 +50,9 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             soup = BeautifulSoup(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
-        for element in soup(UNSEEN):
+        own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
+        for element in [*soup(UNSEEN), *own_links]:
             element.decompose()
-        for link in soup("a", href=re.compile("^#")):
-            if OWN_LINK.fullmatch(link.get_text()):
-                link.decompose()
         half = len("".join(soup.get_text().split())) / 2
         for element in [*soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
             if not element.find(CONTENT) and len("".join(element.get_text().split())) <= half:
