@@ -3,8 +3,8 @@
 python -m benchmarks.near_copies FOLDER [FOLDER ...] [--seed 1] [--show KIND]
 
 Reads the paragraphs of all .md, .rst, .txt and .html files below the folders, and the field `positive` or `text` of
-.jsonl.gz files. Each kind of difference or edit is applied to 200 paragraphs drawn at random. A pair that differs counts
-as dropped if the judge takes either text for a repetition of the other.
+.jsonl.gz files. Each kind of difference or edit is applied to 200 paragraphs drawn at random. A pair that differs
+counts as dropped if the judge takes either text for a repetition of the other.
 """
 
 import argparse
@@ -23,10 +23,11 @@ WORDS = (25, 180)
 """The fewest and most words of a paragraph."""
 FILES = 600
 """The most files read below a folder, and the most rows read of a file."""
-UNITS = (
-    "ms seconds minutes hours days weeks months years bytes KB MB GB TB pixels px percent % mg g kg miles km metres "
-    "meters feet inches USD dollars euros times people users"
-).split()
+_UNITS = """
+ms seconds minutes hours days weeks months years bytes KB MB GB TB pixels px percent % mg g kg miles km metres
+meters feet inches USD dollars euros times people users
+"""
+UNITS = _UNITS.split()
 MORE = (
     "This page was reviewed by the editors.",
     "See the appendix for a worked example.",
@@ -34,7 +35,8 @@ MORE = (
     "The figure below shows the steps.",
 )
 BEFORE = ("Skip to main content", "Home > Docs > Guide", "Print this page", "Share this article", "Menu | Search")
-AFTER = ("Was this page helpful?", "Back to top", "Edit this page", "All rights reserved.", "Privacy policy | Contact us")
+AFTER = ("Was this page helpful?", "Back to top", "Edit this page", "All rights reserved.", "About us | Contact us")
+KINDS = (".md", ".rst", ".txt", ".html", ".jsonl.gz")
 Edit = Callable[[str, random.Random, Sequence[str]], str | None]
 """Returns a changed text, or None where it can't be changed; the last argument holds names to choose from."""
 
@@ -67,7 +69,7 @@ def _number(match: re.Match[str], rng: random.Random, _: Sequence[str]) -> str:
 
 DIFFERENCES: dict[str, Edit] = {
     "number": _swap(r"(?<![\w.])\d{1,6}(?![\w.])", _number),
-    "name": _swap(r"(?<=[a-z,] )[A-Z][a-z]{3,}\b", lambda match, rng, names: rng.choice(names)),
+    "name": _swap(r"(?<=[a-z,] )[A-Z][a-z]{3,}\b", lambda _, rng, names: rng.choice(names)),
     "negation": _swap(
         r"\b(?:is|are|was|were|can|will|should|must|may|does|do|did|could|would)(?: not)?(?= [a-z])",
         lambda match, *_: match[0].removesuffix(" not") if match[0].endswith(" not") else f"{match[0]} not",
@@ -153,7 +155,7 @@ def read_paragraphs(folders: Sequence[Path], seed: int) -> list[str]:
     rng = random.Random(seed)
     texts: list[str] = []
     for folder in folders:
-        files = sorted(p for p in folder.rglob("*") if p.name.endswith((".md", ".rst", ".txt", ".html", ".jsonl.gz")))
+        files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name.endswith(KINDS))
         for file in rng.sample(files, min(FILES, len(files))):
             texts += _read(file, rng)
     fewest, most = WORDS

@@ -350,6 +350,18 @@ def test_closed_fences_are_kept():
     ]
 
 
+def test_a_fence_whose_block_is_in_another_passage_is_left_out():
+    """The block is as long as a passage, so that its first or last line falls into a passage of text."""
+    code = "\n".join(f"row {n} of the listing" for n in range(8))
+    text = f"# A\n\n{WORDS}\n\n```\n{code}\n```\n\nEach listing tells something.\n"
+    for tokens in range(16, 48):
+        chunks = chunker(tokens).split(text, "markdown", "a.md")
+        assert all(text[chunk.start : chunk.end] == chunk.text for chunk in chunks)
+        for chunk in chunks:
+            assert not chunk.text.startswith("```\n\n"), (tokens, chunk.text)
+            assert not chunk.text.endswith(f"{WORDS}\n\n```"), (tokens, chunk.text)
+
+
 @pytest.mark.parametrize(
     "markup",
     [
@@ -358,6 +370,8 @@ def test_closed_fences_are_kept():
         "<!--\nTODO: more\n\nwords\n-->",
         "~~~\n~~~",
         "[bee]: bee.md\n[`x y`]: <a> 'b'",
+        "</details>",
+        "<div align='left'>\n<br/>\n</div>",
     ],
 )
 def test_passages_of_fences_and_comments_are_not_made(markup):
@@ -381,6 +395,7 @@ def test_comment_beside_text_or_without_end_is_kept():
         ".. automodule:: bees\n   :members:",
         ".. |bee| image:: bee.png",
         ".. currentmodule:: bees",
+        ".. cmake-module:: ../Modules/Bees.cmake",
     ],
 )
 def test_passages_of_directives_and_comments_are_not_made(markup):
@@ -390,7 +405,8 @@ def test_passages_of_directives_and_comments_are_not_made(markup):
 
 @pytest.mark.parametrize(
     "content",
-    [".. note:: Bees sting.", ".. function:: buzz(loudness)", ".. note::\n\n   Bees sting.", ".. [1] A footnote.",
+    [".. note:: Bees sting.", ".. http:get:: /bees.json", ".. part:: ../bees.rst\n\n   Bees sting.",
+     ".. function:: buzz(loudness)", ".. note::\n\n   Bees sting.", ".. [1] A footnote.",
      ".. figure:: bee.png\n   :alt: x\n\n   A bee.", ".. code-block:: python\n   :linenos:\n\n   buzz(3)"],
 )  # fmt: skip
 def test_directives_with_text_are_kept(content):

@@ -203,6 +203,14 @@ def test_html_container_of_the_page_is_kept(page):
     assert "Home" not in markdown
 
 
+def test_html_links_of_headings_to_themselves_and_buttons_are_left_out():
+    markdown, _ = html_to_markdown(
+        '<a href="#main">Skip to content</a><h1>Bees<span><a href="#bees">#</a></span></h1>'
+        '<h2>Food<a href="#f">\u00b6</a></h2><p>See <a href="#f">food</a>.</p><pre>buzz()<button>copy</button></pre>'
+    )
+    assert markdown == "# Bees\n\n## Food\n\nSee food.\n\n```\nbuzz()\n```"
+
+
 def test_html_terms_of_one_definition_are_adjacent():
     markdown, _ = html_to_markdown("<dl><dt>-a</dt> <dt>-b</dt><dd>Both.</dd><dt>-c</dt><dd>One.</dd></dl>")
     assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."

@@ -39,8 +39,8 @@ _NAVIGATION = """
 skip to (?:main )?content|share this (?:page|article|post)|print this page|print|share|tweet|back to top|read more|
 learn more|see more|show more|table of contents|on this page|edit (?:this page|on github)|view source|previous|next|
 home|menu|search|log ?in|sign (?:in|up)|subscribe(?: to our newsletter)?|advertisement|all rights reserved|
-was this (?:page|article) helpful|(?:yes|no) (?:yes|no)|cookie (?:policy|settings)|privacy policy|terms of (?:use|service)|
-contact us|about us|copy to clipboard|click here
+was this (?:page|article) helpful|(?:yes|no) (?:yes|no)|cookie (?:policy|settings)|privacy policy|
+terms of (?:use|service)|contact us|about us|copy to clipboard|click here
 """
 _LINKS = _NAVIGATION.replace("\n", "")
 _BOILERPLATE = re.compile(
@@ -150,8 +150,10 @@ class RepeatedText:
 def join_words(statement: str) -> str:
     """Return what counts of a short statement, as `ReadText.joined` has it of a text.
 
-    >>> join_words("We don't meet at 5.") == join_words("we do not meet at 5"), join_words("Call?") == join_words("Call.")
-    (True, False)
+    >>> join_words("We don't meet at 5.") == join_words("we do not meet at 5")
+    True
+    >>> join_words("Call?") == join_words("Call.")
+    False
     """
     read = _Reading()
     read.add_line(_with_signs(statement))

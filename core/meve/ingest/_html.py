@@ -5,7 +5,7 @@ from typing import Any
 
 from meve.errors import IngestError
 
-UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object")
+UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object", "button")
 """Elements whose text isn't part of the document."""
 CONTENT = ("main", "article", "h1")
 """Elements that navigation doesn't contain; nor does it hold more than half of a page's text."""
@@ -13,8 +13,8 @@ PARTS = re.compile(r"^(?!(html|body|main|article)$)")
 """Elements that may be navigation: no element that holds the whole page."""
 NAVIGATION = re.compile(r"^(nav(bar|igation|header|footer|links?)?|breadcrumbs?|toc)$", re.IGNORECASE)
 """Classes and roles of elements that lead to other pages or sections."""
-
-
+OWN_LINK = re.compile(r"\s*(?:[#\u00b6\u00a7\U0001f517]|(?:skip|jump) to [\w ]{1,40})\s*", re.IGNORECASE)
+"""The text of a link from a heading to itself, or past the navigation."""
 BLANKS = re.compile(r"[ \t\n]{64,}+")
 """Long runs of blanks, which markdownify reads in quadratic time."""
 NOTE = re.compile(r"^(admonition.*|note|tip|hint|info|important|warning|caution|danger|attention)$", re.IGNORECASE)
@@ -50,7 +50,8 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             warnings.simplefilter("ignore")
             soup = BeautifulSoup(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
-        for element in soup(UNSEEN):
+        own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
+        for element in [*soup(UNSEEN), *own_links]:
             element.decompose()
         half = len("".join(soup.get_text().split())) / 2
         for element in [*soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:

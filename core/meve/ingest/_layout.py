@@ -54,6 +54,10 @@ class Line:
     """It stands within a fenced block."""
     is_markup: bool = False
     """It is a fence, a comment or a directive, and says nothing by itself."""
+    opens: bool = False
+    """It begins a fenced block."""
+    closes: bool = False
+    """It ends one."""
 
     @property
     def is_heading(self) -> bool:
@@ -96,6 +100,15 @@ class Layout:
         lines = self.lines[first : bisect_right(self._starts, end - 1)]
         parts = (self._text[max(start, line.start) : min(end, line.start + len(line.text))] for line in lines)
         return any(not line.is_markup and any(map(str.isalnum, part)) for line, part in zip(lines, parts, strict=True))
+
+    def without_cut_fences(self, start: int, end: int) -> tuple[int, int]:
+        """Return the span without a leading line that ends a block begun before, and a last one that begins a block."""
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end) - 1
+        if first < last and self.lines[first].closes and self.lines[first].start == start:
+            start = self.lines[first + 1].start
+        if first < last and self.lines[last].opens:
+            end = self.lines[last - 1].start + len(self.lines[last - 1].text.rstrip())
+        return start, end
 
     def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
         headings = {heading.start: heading for heading in outline.headings}
@@ -174,11 +187,11 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
     for line in text.split("\n"):
         words = line.strip()
         if words:
-            in_fence = is_markup = False
+            in_fence = is_markup = closes = False
             depth = len(line) - len(line.lstrip())
             if fence and (depth >= column or (not inner and column <= 3)):  # as in CommonMark
                 if words.startswith(fence) and not words.strip(fence[0]):
-                    fence, is_markup = "", True
+                    fence, is_markup, closes = "", True, True
                 in_fence = not is_markup
                 depth = max(depth, column) + column + 1
             elif not rst:
@@ -191,7 +204,7 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
                 depth = definition.end() if definition else depth
             yield Line(
                 start=start, body=start, text=line, depth=depth, after_blank=after_blank,
-                in_fence=in_fence, is_markup=is_markup,
+                in_fence=in_fence, is_markup=is_markup, opens=bool(fence) and not in_fence, closes=closes,
             )  # fmt: skip
         after_blank = not words
         start += len(line) + 1

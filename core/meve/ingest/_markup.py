@@ -7,9 +7,13 @@ from typing import Protocol
 FENCE = re.compile(r"(?:\s*(?:[:*+-]|\d+[.)])\s)*\s*(`{3,}+(?=[^`]*$)|~{3,}+)")
 """The beginning of a fenced block, perhaps within list items."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::(?:\s+(.*))?$")
+FILE = re.compile(r"\.{1,2}/\S+$")
+"""The argument of a directive that reads another file."""
 OPTION = re.compile(r"\s+:[\w-]+:(\s|$)")
 ANCHORS = re.compile(r"(?:\s*<(?:a|i|span)\s[^<>]*></(?:a|i|span)>)+\s*$")
 """A line of addresses in Markdown, as HTML elements without text."""
+TAGS = re.compile(r"(?:\s*</?(?:a|i|b|p|br|hr|div|span|center|details|summary|section)(?:\s[^<>]*)?/?>)+\s*$")
+"""A line of tags in Markdown, without text between them."""
 LINK = re.compile(r" {0,3}\[(?!\^)[^\]]{1,200}\]:\s*\S+(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?\s*$")
 """The address of a link in Markdown."""
 PAGE_OPTION = re.compile(r":(orphan|nosearch|nocomments|tocdepth|hide-toc):")
@@ -103,8 +107,8 @@ def _closes(words: str, fence: str) -> bool:
 
 
 def says_nothing(line: str) -> bool:
-    """Return whether a line of Markdown only holds the addresses of links or of itself."""
-    return bool(ANCHORS.match(line) or LINK.match(line))
+    """Return whether a line of Markdown only holds the addresses of links, or tags."""
+    return bool(TAGS.match(line) or LINK.match(line))
 
 
 def mark_comments(text: str, lines: Iterable[MarkedLine]) -> None:
@@ -139,7 +143,7 @@ def mark_rst(lines: Iterable[MarkedLine]) -> None:
         elif found := DIRECTIVE.match(line.text):
             directive = line.depth
             is_silent = found[1] in SILENT or found[1].startswith("auto")
-            line.is_markup = is_silent or found[1] in LABELLED or not found[2]
+            line.is_markup = is_silent or found[1] in LABELLED or not found[2] or bool(FILE.match(found[2]))
             hidden = line.depth if is_silent else None
         elif (words == ".." or words.startswith(".. ")) and not FOOTNOTE.match(line.text):
             line.is_markup, hidden = True, line.depth

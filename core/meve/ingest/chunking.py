@@ -169,11 +169,15 @@ class Chunker:
             stripped = raw.strip("\n").rstrip()
             begin = body + len(raw) - len(raw.lstrip("\n"))
             end = begin + len(stripped)
+            if layout is not None:
+                begin, end = layout.without_cut_fences(begin, end)
+                if chunks and chunks[-1].start == begin:  # with overlap, all that is left of it stands in this one
+                    chunks.pop()
             titles = [heading.title for heading in shared if heading.title] or [title]
             if page and not (titles[0].startswith(page) or page.startswith(titles[0])):
                 titles.insert(0, page)
             titles += layout.terms(begin) if layout else ()
-            chunks.append(Chunk(text=stripped, title=self._title(titles), start=begin, end=end))
+            chunks.append(Chunk(text=text[begin:end], title=self._title(titles), start=begin, end=end))
         if layout is not None:
             return [chunk for chunk in chunks if layout.says_something(chunk.start, chunk.end)]
         return [chunk for chunk in chunks if any(map(str.isalnum, chunk.text))]
