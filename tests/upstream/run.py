@@ -28,7 +28,6 @@ FRAMEWORKS = {
         "stores": ["test_store.py"],
         "tools": ["test_tool_node*.py", "test_on_tool_call.py", "test_tool_call_*.py"],
         "agents": ["test_react_agent.py"],
-        "runtime": ["test_runtime.py"],
     },
     "langchain": {
         "vector store": ["unit_tests/vectorstores/test_in_memory.py"],
@@ -61,6 +60,10 @@ EXPECTED_TO_FAIL = {
         ),
         LABELS,
     ),
+    **dict.fromkeys(
+        ("test_react_agent.py::test_prompt_with_store", "test_react_agent.py::test_prompt_with_store_async"),
+        "the run's user isn't the one owner that all namespaces have here, so ours refuses to read",
+    ),
     "test_store.py::test_vector_store_initialization": "it reads `index_config` of the stock store",
     "storage/chat_store/test_sql.py::test_delete_message": "it reads row numbers from the stock store's table",
     "storage/chat_store/test_sql.py::test_dump_load_store": "it expects the messages in the store's model_dump",
@@ -75,7 +78,10 @@ def main(arguments=None):
     if not sources:
         sys.stdout.write("SKIPPED: no source: nothing was run; name the paths of unpacked source distributions\n")
         return 0
-    table = ["| source | tests of | all | pass as they are | pass with ours | calls of ours |", "|---|---|---:|---:|---:|---:|"]
+    table = [
+        "| source | tests of | all | pass as they are | pass with ours | calls of ours |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
     problems = []
     for source, (framework, tests) in [(each, tests_in(each)) for each in sources]:
         for group, names, stock, ours in compare(framework, tests):
