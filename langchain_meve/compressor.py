@@ -1,7 +1,7 @@
 """A document compressor: verify, rank and cut the documents of another retriever."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Never, Self, SupportsIndex
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -12,6 +12,7 @@ from langchain_meve._documents import context_to_documents, documents_to_passage
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.components.embedders import ACCURATE
 from meve.components.verifiers import VerifierLike
+from meve.errors import ConfigurationError
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
@@ -97,6 +98,16 @@ class MeVeCompressor(BaseDocumentCompressor):
             config=config, embedder=embedder, verifier=verifier, tokens=tokens, default_embedder=ACCURATE
         )
         return cls(engine=engine, **fields)
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
+        """Refuse `pickle`.
+
+        Raises:
+            ConfigurationError: always; the message says what to do instead.
+        """
+        raise ConfigurationError(
+            "a MeVeCompressor can't be pickled: threads may share it; make another one in the other process"
+        )
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return a copy that shares the engine."""

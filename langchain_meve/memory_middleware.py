@@ -14,6 +14,7 @@ from langchain_meve._messages import append_to_system_message, last_answer, last
 from langchain_meve._turn_state import MemoryAgentState, earlier_turns, note_user_messages, open_turn
 from langchain_meve._user_id import resolve_session_id, resolve_user_id
 from meve.conversation import Turn
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import format_recall
 from meve.memory._recall.searcher import Recall
@@ -88,6 +89,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
 
     state_schema = MemoryAgentState
 
+    @explain_unknown_options
     def __init__(
         self,
         memory: GovernedMemory,

@@ -13,6 +13,7 @@ from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters import VectorStoreAdapter
 from langchain_meve.retriever import MeVeRetriever
 from meve.components.verifiers import VerifierLike
+from meve.integrations._option_names import explain_unknown_options
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import TokenCounterLike
 from meve.ports import Embedder
@@ -37,6 +38,7 @@ class MeVeVectorStore(VectorStore):
         MeveError: a component can't be loaded, or the store failed.
     """
 
+    @explain_unknown_options
     def __init__(
         self,
         inner: VectorStore,

@@ -22,6 +22,7 @@ from llama_index_meve._session_history import SessionHistory
 from llama_index_meve._turn_recall import DEFAULT_RECALL_TOKENS, OpenQuestions, extract_query, recall_for
 from llama_index_meve._turn_writer import PendingTurn, pending_turns, write_turns
 from meve.errors import ConfigurationError
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import HEADER, format_recall
 from meve.memory._wrapper_support import OnError, check_on_error, check_search, tolerate_failures
@@ -93,6 +94,7 @@ class MeVeMemory(BaseMemory):
     """Stored messages whose facts could not be written yet."""
     _write_lock: Any = PrivateAttr(default_factory=Lock)
 
+    @explain_unknown_options
     def __init__(
         self,
         memory: GovernedMemory,
@@ -187,7 +189,7 @@ class MeVeMemory(BaseMemory):
 
         Raises:
             QueryError: the question has another type.
-            ConfigurationError: `initial_token_count` takes the whole limit, so that no message fits.
+            ConfigurationError: `initial_token_count` takes the whole limit, or nothing of the user's last message fits.
             StorageError: the memory can't be read.
         """
         taken = int(kwargs.get("initial_token_count") or 0)
@@ -199,6 +201,11 @@ class MeVeMemory(BaseMemory):
         limit = self.token_limit - taken
         reserve = min((self.search.get("max_tokens") or DEFAULT_RECALL_TOKENS) + _MARKER_TOKENS, limit // 4)
         window = self._history.window(self._counter, limit, reserve, self._identity)
+        if window.question and not window.turns:
+            raise ConfigurationError(
+                f"token_limit must leave room for a part of the user's last message, got {self.token_limit} with "
+                f"{taken} taken: raise it, or shorten the prompt and the session's instructions"
+            )
         text = self._recall_text(question_text(input), window, limit)
         return window.with_memory(text, self.insert_method)
 

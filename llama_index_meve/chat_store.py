@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from llama_index_meve._archive_order import Placed, order_of
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._message_json import message_to_json, messages_from_records
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.messages.messages import Message
@@ -54,6 +55,7 @@ class MeVeChatStore(AsyncDBChatStore):
     ttl: timedelta | None = None
     """The lifetime of messages; None for the policy's value."""
 
+    @explain_unknown_options
     def __init__(self, memory: GovernedMemory, *, user_id: UserId, ttl: timedelta | None = None) -> None:
         user_key(user_id)  # raises for an invalid user
         fields: dict[str, Any] = {"memory": check_memory(memory), "user_id": user_id, "ttl": ttl}

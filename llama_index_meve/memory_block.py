@@ -23,6 +23,7 @@ from llama_index_meve._message_content import (
 from llama_index_meve._message_counter import MessageCounter
 from llama_index_meve._serialization import register_memory
 from llama_index_meve._turn_recall import QuestionRecall, extract_query, recall_for
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import HEADER
 from meve.memory._wrapper_support import MAX_PENDING_RECALLS, OnError, check_on_error, check_search, tolerate_failures
@@ -79,6 +80,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     _lock: Any = PrivateAttr(default_factory=Lock)
     _seen: set[tuple[str | None, str]] = PrivateAttr(default_factory=set)
 
+    @explain_unknown_options
     def __init__(
         self,
         memory: GovernedMemory,

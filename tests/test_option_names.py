@@ -9,6 +9,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 
 import langchain_meve
 import llama_index_meve
+from langchain_meve.classic import MeVeChatMessageHistory
 from meve import Retriever, RetrieverConfig
 from meve.errors import ConfigurationError
 from meve.pipeline.engine import make_engine
@@ -129,3 +130,22 @@ def test_a_call_asks_for_the_filter_by_its_name():
     retriever = Retriever.from_texts(TEXTS, **make_components())
     with pytest.raises(ConfigurationError, match="did you mean 'where'"):
         retriever.retrieve("blue sky", filter={"lang": "en"})
+
+
+OTHERS = [
+    (langchain_meve.MeVeStore, "namespace", "namespaces"),
+    (langchain_meve.MeVeVectorStore, "verifer", "verifier"),
+    (langchain_meve.MeVeMemoryMiddleware, "userid", "user_id"),
+    (MeVeChatMessageHistory, "sesion_id", "session_id"),
+    (llama_index_meve.MeVeMemory, "token_limt", "token_limit"),
+    (llama_index_meve.MeVeMemoryBlock, "budget", "max_tokens"),
+    (llama_index_meve.MeVeChatStore, "userid", "user_id"),
+]
+
+
+@pytest.mark.parametrize(("door", "given", "near"), OTHERS, ids=lambda each: getattr(each, "__name__", each))
+def test_other_doors_explain_an_unknown_option_too(door, given, near):
+    with pytest.raises(
+        ConfigurationError, match=f"unknown option '{given}' of .*: did you mean '{near}'.*known: .*{near}"
+    ):
+        door(**{given: "x"})

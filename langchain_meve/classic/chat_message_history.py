@@ -8,6 +8,7 @@ from datetime import timedelta
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import BaseMessage, message_to_dict, messages_from_dict
 
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.records import UserId, check_text, user_key
@@ -29,6 +30,7 @@ class MeVeChatMessageHistory(BaseChatMessageHistory):
         ValidationError: an invalid user or session.
     """
 
+    @explain_unknown_options
     def __init__(
         self, memory: GovernedMemory, user_id: UserId, session_id: str, *, ttl: timedelta | None = None
     ) -> None:

@@ -25,6 +25,7 @@ from langchain_meve.graph_store._tenancy import OwnerPlace, Tenancy
 from langchain_meve.graph_store._ttl import Ttl, parse_ttl_config
 from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError
+from meve.integrations._option_names import explain_unknown_options
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.items._writer import ItemChange
@@ -73,6 +74,7 @@ class MeVeStore(BaseStore):
 
     supports_ttl = True
 
+    @explain_unknown_options
     def __init__(
         self,
         memory: GovernedMemory,

@@ -1,12 +1,15 @@
 """MeVeStore as LangGraph's own tests use a store: names of fields, None as a value, short TTLs."""
 
+import pickle
 from datetime import timedelta
 
 import pytest
 
 pytest.importorskip("langgraph")
 
-from langchain_meve import MeVeStore
+from langchain_meve import MeVeCompressor, MeVeStore
+from meve.errors import ConfigurationError
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 ALICE = ("memories", "alice")
 
@@ -61,3 +64,11 @@ def test_texts_of_several_paths_are_rated_each_by_itself(memory, query):
     scores = {item.key: item.score for item in store.search(ALICE, query=query)}
     assert scores["book"] == pytest.approx(scores["same"])
     assert scores["book"] > scores["near"]
+
+
+def test_pickling_is_refused_with_what_to_do(store):
+    for each in (store, store.memory):
+        with pytest.raises(ConfigurationError, match="another process opens its file by GovernedMemory"):
+            pickle.dumps(each)
+    with pytest.raises(ConfigurationError, match="make another one in the other process"):
+        pickle.dumps(MeVeCompressor.make(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter()))

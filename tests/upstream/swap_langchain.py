@@ -2,11 +2,12 @@
 
 import importlib
 from contextlib import suppress
+from uuid import uuid4
 
 import langchain_core.chat_history
 import langchain_core.vectorstores
 import langchain_core.vectorstores.in_memory
-from upstream_plugin import count_calls, open_memory
+from upstream_plugin import count_calls, shared_memory
 
 from langchain_meve import MeVeVectorStore
 from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
@@ -22,6 +23,26 @@ class SwappedVectorStore(MeVeVectorStore):
         parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
         super().__init__(STOCK_VECTOR_STORE(embedding), **parts)
 
+    @classmethod
+    def from_texts(cls, texts, embedding, metadatas=None, **kwargs):
+        new = cls(embedding)
+        new.add_texts(texts, metadatas, **kwargs)
+        return new
+
+    @classmethod
+    async def afrom_texts(cls, texts, embedding, metadatas=None, **kwargs):
+        new = cls(embedding)
+        await new.aadd_texts(texts, metadatas, **kwargs)
+        return new
+
+    @classmethod
+    def load(cls, path, embedding):
+        new = cls(embedding)
+        stored = STOCK_VECTOR_STORE.load(path, embedding).store
+        each = stored.values()
+        new.add_texts([one["text"] for one in each], [one["metadata"] for one in each], ids=list(stored))
+        return new
+
     @property
     def store(self):
         return self.inner.store
@@ -34,19 +55,24 @@ class SwappedHistory(MeVeChatMessageHistory):
     """Takes messages, as the stock history does."""
 
     def __init__(self, messages=()):
-        super().__init__(open_memory(), "upstream", "session")
+        super().__init__(shared_memory(), "upstream", uuid4().hex)
         self.add_messages(list(messages))
+
+    def __eq__(self, other):
+        return self.messages == other.messages
 
 
 class SwappedMemory(MeVeMemory):
-    """Takes the settings of a buffer, and holds all turns."""
+    """Takes the settings of a buffer, which ignores `k`, and holds all turns."""
 
-    def __init__(self, **settings):
-        super().__init__(**{"memory": open_memory(), "user_id": "upstream", "turns": 1_000, "remember": None, **settings})
+    def __init__(self, k=None, **settings):
+        fields = {"memory": shared_memory(), "user_id": "upstream", "turns": 1_000, "remember": None}
+        super().__init__(**fields | settings)
 
 
 def swap_classes():
     """Replace the classes that tests import."""
+    shared_memory()
     count_calls(SwappedVectorStore, ["add_documents", "aadd_documents", "similarity_search", "delete", "adelete"])
     count_calls(SwappedHistory, ["add_messages", "aadd_messages", "aget_messages"])
     count_calls(SwappedMemory, ["load_memory_variables", "save_context"])

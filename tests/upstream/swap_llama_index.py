@@ -8,7 +8,6 @@ from llama_index.core import chat_engine, memory
 from llama_index.core.agent.workflow import base_agent, multi_agent_workflow
 from llama_index.core.memory import memory as memory_module
 from llama_index.core.storage.chat_store import sql
-
 from upstream_plugin import count_calls, open_memory
 
 from llama_index_meve import MeVeChatStore, MeVeMemory

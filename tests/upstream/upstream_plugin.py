@@ -6,6 +6,7 @@ written to the file MEVE_REPORT.
 
 import functools
 import importlib
+import inspect
 import json
 import os
 import tempfile
@@ -23,8 +24,15 @@ _RESULTS = {}
 
 
 def open_memory(embedder=None):
-    _MEMORIES.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db"), embedder=embedder or WordEmbedder()))
+    _MEMORIES.append(
+        GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db"), embedder=embedder or WordEmbedder())
+    )
     return _MEMORIES[-1]
+
+
+def shared_memory():
+    """Return one memory for many users, since some tests allow no blocking call, such as opening a file."""
+    return _MEMORIES[0] if _MEMORIES else open_memory()
 
 
 def count_method(method):
@@ -33,7 +41,11 @@ def count_method(method):
         _CALLS["all"] += 1
         return method(*args, **kwargs)
 
-    return called
+    @functools.wraps(method)
+    async def called_async(*args, **kwargs):  # tests ask whether a method is a coroutine function
+        return await called(*args, **kwargs)
+
+    return called_async if inspect.iscoroutinefunction(method) else called
 
 
 def count_calls(swapped, names):

@@ -1,10 +1,30 @@
 """Translate a framework's option names to MeVe's."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from meve.errors import ConfigurationError
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords, check_option_names
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def explain_unknown_options(function: Callable[P, T]) -> Callable[P, T]:
+    """Return the function; called with an unknown keyword, it names the nearest one and all that it takes.
+
+    >>> explain_unknown_options(lambda limit: limit)(limt=3)
+    Traceback (most recent call last):
+    meve.errors.ConfigurationError: unknown option 'limt' of <lambda>: did you mean 'limit'? known: limit
+    """
+
+    @wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> T:
+        check_keywords(function, kwargs)
+        return function(*args, **kwargs)
+
+    return checked
 
 
 def merge_options(names: Mapping[str, str], *options: Mapping[str, Any]) -> dict[str, Any]:

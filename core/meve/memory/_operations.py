@@ -3,7 +3,7 @@
 import builtins
 import threading
 from collections.abc import Callable
-from typing import Any, Unpack
+from typing import Any, Never, SupportsIndex, Unpack
 
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
@@ -53,6 +53,17 @@ class Operations:
     _reflector: Reflector
     _maintainer: Maintainer
     _background: builtins.list[Background]
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
+        """Refuse `pickle` and `copy`.
+
+        Raises:
+            ConfigurationError: always; the message says what to do instead.
+        """
+        raise ConfigurationError(
+            "a GovernedMemory can't be pickled or copied: threads may share it; another process opens its file by "
+            "GovernedMemory.open(file)"
+        )
 
     def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
         """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
