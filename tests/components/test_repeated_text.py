@@ -54,7 +54,10 @@ def relate(one, other):
         ("Hepatitis A is spread by water.", "Hepatitis is spread by water."),
         ("Read the docs (PDF).", "Read the docs."),
         (GUIDE.replace("slow queries", "slow remote queries"), GUIDE),
-        ("Members get a discount of ten per cent on all books.", "Former members get a discount of ten per cent on all books."),
+        (
+            "Members get a discount of ten per cent on all books.",
+            "Former members get a discount of ten per cent on all books.",
+        ),
         (GUIDE.replace("too small", "too large"), GUIDE),
     ],
 )

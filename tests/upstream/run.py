@@ -75,7 +75,10 @@ def main(arguments=None):
     if not sources:
         sys.stdout.write("SKIPPED: no source: nothing was run; name the paths of unpacked source distributions\n")
         return 0
-    table = ["| source | tests of | all | pass as they are | pass with ours | calls of ours |", "|---|---|---:|---:|---:|---:|"]
+    table = [
+        "| source | tests of | all | pass as they are | pass with ours | calls of ours |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
     problems = []
     for source, (framework, tests) in [(each, tests_in(each)) for each in sources]:
         for group, names, stock, ours in compare(framework, tests):

@@ -42,7 +42,9 @@ class SwappedMemory(MeVeMemory):
     """Takes the settings of a buffer, and holds all turns."""
 
     def __init__(self, **settings):
-        super().__init__(**{"memory": open_memory(), "user_id": "upstream", "turns": 1_000, "remember": None, **settings})
+        super().__init__(
+            **{"memory": open_memory(), "user_id": "upstream", "turns": 1_000, "remember": None, **settings}
+        )
 
 
 def swap_classes():

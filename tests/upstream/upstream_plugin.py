@@ -23,7 +23,9 @@ _RESULTS = {}
 
 
 def open_memory(embedder=None):
-    _MEMORIES.append(GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db"), embedder=embedder or WordEmbedder()))
+    _MEMORIES.append(
+        GovernedMemory.open(Path(_FOLDER.name, f"{len(_MEMORIES)}.db"), embedder=embedder or WordEmbedder())
+    )
     return _MEMORIES[-1]
 
 
