@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from meve.evaluation.experiments.trajectory.cases import make_cases
 from meve.evaluation.experiments.trajectory.experiment import (
     PUBLISHED,
     TrajectoryOptions,
+    choose_weights,
+    draw_halves,
     fit_weights,
     rank_measures,
     run_trajectory,
@@ -56,7 +59,7 @@ def test_weights_are_learnt_and_tested_on_different_conversations(data, monkeypa
     fitted, tested = [], []
     monkeypatch.setattr(experiment, "fit_weights", lambda cases, f, s: fitted.append(cases) or fit_weights(cases, f, s))
     monkeypatch.setattr(experiment, "score_case", lambda case, w: tested.append(case) or score_case(case, w))
-    halves = experiment.draw_halves(
+    halves = draw_halves(
         read_reply_trees(data, "molweni"), "parent", TrajectoryOptions(data=data, cases=20), _embedder()
     )
     by_half = experiment._weights(halves, 0)
@@ -102,6 +105,39 @@ def test_visible_turns_are_the_ancestors_over_all_parents():
     (case,) = make_cases(ReplyTree(id="x", turns=tuple(turns), asked=(4,)), (4,), "parent", WordEmbedder())
     assert case.visible.tolist() == [True, True, True, False]
     assert case.admitted["slices"].tolist() == [True, True, True, False]
+
+
+def test_evidence_of_a_question_is_found_among_all_turns_of_a_talk(tmp_path):
+    (tmp_path / "locomo").mkdir()
+    turns = [{"dia_id": f"D1:{n}", "speaker": "Ana", "text": f"word{n} is here"} for n in range(120)]
+    talk = {"conversation_id": "c", "sessions": [{"timestamp": "2026-01-01T00:00:00", "turns": turns}]}
+    rows = [
+        {"conversation_id": "c", "question": q, "category_name": kind, "evidence": evidence}
+        for q, kind, evidence in (
+            ("word7?", "single_hop", ["D1:7"]), ("gone?", "single_hop", ["D9:1"]), ("no?", "adversarial", ["D1:1"]),
+        )
+    ]  # fmt: skip
+    (tmp_path / "locomo" / "conversations.jsonl").write_text(json.dumps(talk))
+    (tmp_path / "locomo" / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tree,) = read_reply_trees(tmp_path, "locomo")
+    assert tree.questions == (("word7?", frozenset({7})),)
+    (case,) = make_cases(tree, (0,), "question", WordEmbedder())
+    assert np.flatnonzero(case.right).tolist() == [7]
+    assert len(case.right) == 120
+    assert case.features["words"].argmax() == 7
+
+
+def test_single_feature_stands_where_a_fit_gains_nothing(data):
+    halves = draw_halves(
+        read_reply_trees(data, "molweni"), "parent", TrajectoryOptions(data=data, cases=20), _embedder()
+    )
+    noise = np.random.default_rng(0)
+    cases = [
+        replace(case, features={**case.features, "words": case.right * 1.0, "semantic": noise.random(len(case.right))})
+        for case in halves[0]
+    ]
+    assert choose_weights(cases, ("semantic", "words"), 0) == {"words": 1.0}
+    assert len(choose_weights(halves[0], ("semantic", "words", "recency", "addressed"), 0)) == 4
 
 
 def test_measures_of_a_ranking():

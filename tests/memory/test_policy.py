@@ -74,7 +74,7 @@ def test_empty_file_gives_the_default(tmp_path):
         ("rankin: {}", r"rankin is unknown; known there: archiving, audit, chat_ttl, classes"),
         (
             "ranking: {similarit: 1}",
-            r"ranking\.similarit is unknown; known there: boost, conflicts, reflection",
+            r"ranking\.similarit is unknown; known there: boost, conflicts, outcome, reflection",
         ),
         ("reflection: {steps: [[90, 5], [70, 10]]}", "steps must rise"),
         ("limits: {per_user: many}", r"limits\.per_user: .*integer"),

@@ -155,7 +155,9 @@ def _in_time(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for turn in turns:
         path: list[str] = []
         at: str | None = turn["id"]
-        while at in by_id and at not in times and len(path) <= len(turns):  # a circle is refused later
+        while (
+            at is not None and at in by_id and at not in times and len(path) <= len(turns)
+        ):  # a circle is refused later
             path.append(at)
             known = to_seconds(by_id[at]["time"])
             if known is not None:
