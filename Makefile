@@ -9,8 +9,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 # another PYTHON makes another environment
 MADE   := $(VENV)/.made-by-$(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 
+# what the tests need; dev-without-torch leaves out torch, and then the tests that need it are skipped by name
+DEV    ?= dev
+
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
+# every process would compile every module anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint types layers tests soak wheel pythons fix clean
 help: ## List the targets
@@ -28,8 +33,8 @@ $(VENV)/.demo: $(MADE) pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@echo "installing test dependencies, torch included: a few minutes the first time"
-	$(PIP) --editable '.[dev]'
+	@echo "installing test dependencies ($(DEV)): a few minutes the first time"
+	$(PIP) --editable '.[$(DEV)]'
 	@touch $@
 
 demo: $(VENV)/.demo ## Index the Python language reference and answer questions from it
@@ -59,9 +64,12 @@ soak: $(VENV)/.dev ## Kill writers of a memory a thousand times, fork it 200 tim
 wheel: $(VENV)/.dev ## Test the built wheel outside the source tree: alone, with each extra, under all tests
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
 
-pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release
-	$(MAKE) tests VENV=.venv-3.12 PYTHON=$(PYTHON312)
-	$(MAKE) tests VENV=.venv-3.13 PYTHON=$(PYTHON313)
+pythons: DEV := dev-without-torch
+pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release (with torch: DEV=dev)
+	@test $(DEV) = dev || echo "pythons: WITHOUT torch, whose default build brings gigabytes of CUDA; the tests that need it are skipped, and named at the end"
+	$(PYTHONS) $(MAKE) tests DEV=$(DEV) VENV=.venv-3.12 PYTHON=$(PYTHON312)
+	$(PYTHONS) $(MAKE) tests DEV=$(DEV) VENV=.venv-3.13 PYTHON=$(PYTHON313)
+pythons: PYTHONS = $(if $(filter dev,$(DEV)),,MEVE_WITHOUT_TORCH=1)
 
 fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff format .
