@@ -13,10 +13,15 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check install --quiet --con
 # another PYTHON makes another environment
 MADE   := $(VENV)/.made-by-$(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 
+# what the tests need; dev-without-torch leaves out torch, and then the tests that need it are skipped by name
+DEV    ?= dev
+
 export HF_HUB_OFFLINE := 1
 export TOKENIZERS_PARALLELISM := false
+# every process would compile every module anew
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types layers tests soak wheel pythons fix clean
+.PHONY: help demo test lint types layers tests soak wheel pythons requirements licences advisories lowest fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -26,14 +31,15 @@ $(MADE):
 	$(PIP) --upgrade pip
 	@touch $@
 
-$(VENV)/.demo: $(MADE) pyproject.toml constraints.txt
+$(VENV)/.demo: $(MADE) pyproject.toml constraints.txt requirements-demo.txt
 	@echo "installing meve into $(VENV)"
-	$(PIP) --editable .
+	$(PIP) --require-hashes --only-binary :all: --requirement requirements-demo.txt
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@echo "installing test dependencies, torch included: a few minutes the first time"
-	$(PIP) --editable '.[dev]'
+	@echo "installing test dependencies ($(DEV)): a few minutes the first time"
+	$(PIP) --editable '.[$(DEV)]'
 	@touch $@
 
 demo: $(VENV)/.demo ## Index the Python language reference and answer questions from it
@@ -64,13 +70,35 @@ soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 
 wheel: $(VENV)/.dev ## Test the built wheel outside the source tree: alone, with each extra, under all tests
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
 
-pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release
-	$(MAKE) tests VENV=.venv-3.12 PYTHON=$(PYTHON312)
-	$(MAKE) tests VENV=.venv-3.13 PYTHON=$(PYTHON313)
+pythons: DEV := dev-without-torch
+pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release (with torch: DEV=dev)
+	@test $(DEV) = dev || echo "pythons: WITHOUT torch, whose default build brings gigabytes of CUDA; the tests that need it are skipped, and named at the end"
+	$(PYTHONS) $(MAKE) tests DEV=$(DEV) VENV=.venv-3.12 PYTHON=$(PYTHON312)
+	$(PYTHONS) $(MAKE) tests DEV=$(DEV) VENV=.venv-3.13 PYTHON=$(PYTHON313)
+pythons: PYTHONS = $(if $(filter dev,$(DEV)),,MEVE_WITHOUT_TORCH=1)
+
+requirements: ## Write requirements-demo.txt anew: the versions of constraints.txt, with the hashes of their files
+	$(PYTHON) -m venv --clear .venv-uv
+	.venv-uv/bin/python -m pip --disable-pip-version-check install --quiet uv
+	printf 'hatchling\neditables\n' | .venv-uv/bin/uv pip compile pyproject.toml - --constraint constraints.txt --upgrade --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --quiet --output-file requirements-demo.txt
+
+licences: $(VENV)/.dev ## Write docs/licences.md anew from the installed packages
+	$(BIN)/python -m tests.licences
+
+advisories: $(MADE) ## Look for known vulnerabilities in what the demo installs (pip-audit; needs a network)
+	$(PIP) pip-audit
+	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements-demo.txt
+
+lowest: ## Run the tests with the lowest versions that pyproject.toml allows, without torch
+	$(PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[dev-without-torch]'
+	MEVE_WITHOUT_TORCH=1 .venv-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove generated files
-	rm -rf $(VENV) .venv-3.12 .venv-3.13 build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.12 .venv-3.13 .venv-uv .venv-lowest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,5 +1,6 @@
 """Worst-case inputs for regular expressions and for functions that read foreign text, and a check of growth."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -72,14 +73,22 @@ def pattern_pieces(pattern: str, flags: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def _pieces(tree: Any, before: str) -> Iterator[tuple[str, str]]:
-    items = [_sample(item) for item in tree]
+    parts = [list(run) for run in _split(tree)]
+    items = ["".join(map(_sample, part)) for part in parts]
     whole = "".join(items)
     yield from ((before, piece) for piece in (whole, whole[:-1], f"{whole} ", f"{whole}\n"))
-    for n, (operator, argument) in enumerate(tree):
+    for n, part in enumerate(parts):
         lead = before + "".join(items[:n])
         yield from ((lead, items[n]), ("", items[n]), (lead, "".join(items[n : n + 2])), ("", "".join(items[:n])))
-        for part in _children(str(operator), argument):
-            yield from _pieces(part, lead)
+        for child in _children(str(part[0][0]), part[0][1]):
+            yield from _pieces(child, lead)
+
+
+def _split(tree: Any) -> Iterator[Iterator[tuple[Any, Any]]]:
+    """Split a parsed pattern into its parts: a word of it is one part, since no letter of it can be repeated alone."""
+    count = itertools.count()
+    for _, run in itertools.groupby(tree, lambda item: str(item[0]) == "LITERAL" or next(count)):
+        yield run
 
 
 def _children(operator: str, argument: Any) -> list[Any]:

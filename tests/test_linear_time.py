@@ -104,6 +104,11 @@ def read_with(pattern: re.Pattern[str], method: str):
     return lambda text: sum(1 for _ in pattern.finditer(text))
 
 
+@pytest.mark.parametrize("pattern", [r"\s+\n", r"(?:no\d)+x", r"\d+-\d+-x", r"(?:my|[A-Z])+!"])
+def test_slow_pattern_is_noticed(pattern):
+    assert find_growth(read_with(re.compile(pattern), "search"), pattern_pieces(pattern), ["`_"])
+
+
 def test_all_patterns_are_found():
     names = {pattern.pattern for pattern, _ in find_patterns().values()}
     assert len(names) > 70

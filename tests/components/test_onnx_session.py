@@ -1,12 +1,13 @@
 """Test the loading of ONNX graphs."""
 
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
 from onnx import TensorProto, helper
 
 from meve.components import _onnx_session
@@ -19,6 +20,7 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError, ModelError
 from meve.testing.tiny_models import save_tiny_model
 
+HAS_CUDA = find_spec("torch") is not None and import_module("torch").cuda.is_available()
 PAIR = ("How tall is the Eiffel Tower?", "The Eiffel Tower is 330 metres tall, and was finished in 1889.")
 
 
@@ -87,7 +89,7 @@ class TestCuda:
             open_session(graph, "cuda:1")
 
     @pytest.mark.filterwarnings("ignore:Specified provider:UserWarning")
-    @pytest.mark.skipif(torch.cuda.is_available(), reason="torch finds a GPU")
+    @pytest.mark.skipif(HAS_CUDA, reason="torch finds a GPU")
     def test_silent_fallback_to_the_cpu_raises(self, graph: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A build for CUDA on a machine without a GPU lists the provider, and makes a session for the CPU."""
         monkeypatch.setattr(
@@ -108,7 +110,7 @@ class TestCuda:
             OnnxEmbedder.from_folder(MINILM_FOLDER, device="cuda")
 
     @pytest.mark.skipif(not has_provider, reason="onnxruntime-gpu isn't installed")
-    @pytest.mark.skipif(not torch.cuda.is_available(), reason="torch finds no GPU (torch.cuda.is_available())")
+    @pytest.mark.skipif(not HAS_CUDA, reason="torch finds no GPU (torch.cuda.is_available())")
     @pytest.mark.filterwarnings("ignore::DeprecationWarning")
     def test_exported_model_scores_alike_on_the_gpu(self, tmp_path: Path) -> None:
         folder = str(export_onnx(save_tiny_model(tmp_path / "torch"), tmp_path / "onnx"))

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch", reason="NOT TESTED: needs torch")
+
 import torch
 from transformers import PreTrainedModel
 

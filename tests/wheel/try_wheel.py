@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-EXTRAS = ("langchain", "langchain-agents", "langchain-classic", "langgraph", "llama-index", "kernel", "postgres")
+LANGCHAIN = {
+    "langchain": "plain",
+    "langgraph": "langchain",
+    "langchain-classic": "langchain",
+    "langchain-agents": "langgraph",
+}
+"""The extras of LangChain, each with the install whose packages are part of it, and needn't be installed again."""
+OTHERS = ("llama-index", "kernel", "postgres")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")
@@ -41,14 +49,20 @@ def main() -> None:
 def check_installs(wheel: Path, constraint: Path, work: Path) -> None:
     """Test the wheel with its own dependencies, then with those of each extra beside them."""
     say(f"{wheel.name}, {wheel.stat().st_size / 1e6:.2f} MB, without extras")
-    plain = check_install(wheel, "", constraint, work)
+    packages = {"plain": [check_install(wheel, "", constraint, work)]}
 
-    def check_extra(extra: str) -> None:
+    def check_extra(extra: str, part: str) -> None:
         say(f"with {extra} alone")
-        check_install(wheel, extra, constraint, work, plain)
+        packages[extra] = [check_install(wheel, extra, constraint, work, *packages[part]), *packages[part]]
+
+    def check_langchain() -> None:
+        for extra, part in LANGCHAIN.items():
+            check_extra(extra, part)
 
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(check_extra, EXTRAS))
+        others = [pool.submit(check_extra, extra, "plain") for extra in OTHERS]
+        for done in [pool.submit(check_langchain), *others]:
+            done.result()
 
 
 def check_install(wheel: Path, extra: str, constraint: Path, work: Path, *beside: Path) -> Path:
@@ -102,8 +116,9 @@ def pip_install(python: str, *arguments: str) -> None:
 
 
 def run(*command: str, cwd: Path) -> None:
-    """Run a command, and exit if it fails."""
-    process = subprocess.run(command, cwd=cwd, check=False)
+    """Run a command, which keeps what it compiled for the next one, and exit if it fails."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    process = subprocess.run(command, cwd=cwd, env=environment, check=False)
     if process.returncode:
         say(f"failed: {' '.join(command)}")
         sys.exit(process.returncode)
