@@ -60,8 +60,8 @@ def check_installs(wheel: Path, constraint: Path, work: Path) -> None:
             check_extra(extra, part)
 
     with ThreadPoolExecutor(2) as pool:
-        others = [pool.submit(check_extra, extra, "plain") for extra in OTHERS]
-        for done in [pool.submit(check_langchain), *others]:
+        longest = pool.submit(check_langchain)
+        for done in [longest, *(pool.submit(check_extra, extra, "plain") for extra in OTHERS)]:
             done.result()
 
 
