@@ -158,7 +158,7 @@ class Chunker:
         page: str = "",
     ) -> list[Chunk]:
         followings = [start for start, _ in spans[1:]] + [len(text)]
-        chunks = []
+        chunks: list[Chunk] = []
         for (start, piece), following in zip(spans, followings, strict=False):
             shared, body = _shared(text, outline, start, start + len(piece))
             if not text[body : start + len(piece)].strip():
