@@ -88,7 +88,7 @@ licences: $(VENV)/.dev ## Write docs/licences.md anew from the installed package
 
 advisories: $(MADE) ## Look for known vulnerabilities in what the demo installs (pip-audit; needs a network)
 	$(PIP) pip-audit
-	$(BIN)/pip-audit --require-hashes --disable-pip --requirement requirements-demo.txt
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements-demo.txt
 
 lowest: ## Run the tests with the lowest versions that pyproject.toml allows, without torch
 	$(PYTHON) -m venv --clear .venv-lowest

@@ -20,4 +20,4 @@ def test_licence_is_that_of_the_installed_package(name):
     if found[0] != ROWS[name][0]:
         pytest.skip(f"NOT TESTED: the page is of {name} {ROWS[name][0]}")
     assert found == ROWS[name]
-    assert re.search("MIT|Apache|BSD", found[1])
+    assert re.search("MIT|Apache|BSD|LGPL", found[1])
