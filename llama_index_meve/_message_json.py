@@ -9,7 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from pydantic import ValidationError
 
 from meve.errors import PassageError, StorageError, wrap_errors
-from meve.memory.messages.messages import Message
+from meve.memory.messages.message import Message
 
 _KWARGS = "additional_kwargs"
 _BLOCK_FIELDS = ("blocks", "content", "cited_content")

@@ -15,7 +15,7 @@ from llama_index_meve._message_json import message_to_json, messages_from_record
 from meve.integrations._option_names import explain_unknown_options
 from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
-from meve.memory.messages.messages import Message
+from meve.memory.messages.message import Message
 from meve.memory.records import UserId, user_key
 
 T = TypeVar("T")

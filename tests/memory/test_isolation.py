@@ -113,6 +113,15 @@ def test_private_record_is_recalled_only_on_request(memory):
     assert [r.id for r in recall.records] == ["code"]
 
 
+def test_private_record_is_in_what_shows_and_exports_the_data_of_its_owner(memory):
+    memory.add(SECRET, user_id="alice", policy_class="private", id="code")
+    assert SECRET not in memory.prompt("the height of the shelf", user_id="alice").text
+    assert memory.get("code", user_id="alice").text == SECRET
+    assert [r.id for r in memory.list(user_id="alice")] == ["code"]
+    assert [each.record.id for each in memory.explain("the height of the shelf", user_id="alice")] == ["code"]
+    assert [r["id"] for r in memory.export(user_id="alice")["records"]] == ["code"]
+
+
 def test_metadata_cannot_change_the_owner(memory):
     record = memory.add("text", user_id="alice", metadata={"user_id": "bob", "id": "y"}, id="x")
     assert (record.user_id, record.id) == ("alice", "x")

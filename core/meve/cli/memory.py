@@ -366,12 +366,14 @@ def maintain(
         if not dry_run and not yes:
             typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
         report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
-    counts = report.counts()
+    counts, left = report.counts(), sum(report.left_pairs.values())
     if as_json:
-        write_json({**counts, "dry_run": dry_run})
+        write_json({**counts, "left_pairs": left, "dry_run": dry_run})
     else:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
         print_line(f"would be: {summary}" if dry_run else summary)
+        if left:
+            print_line(f"{format_count(left, 'pair', 'pairs')} left to compare: run it again")
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:

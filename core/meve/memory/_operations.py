@@ -1,27 +1,30 @@
 """The methods of a memory beyond a user's daily records: holds, shared records, export, import, upkeep, embedder."""
 
+import asyncio
 import builtins
 import threading
 from collections.abc import Callable
-from typing import Any, Never, SupportsIndex, Unpack
+from types import TracebackType
+from typing import Any, Never, Self, SupportsIndex, Unpack
 
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
 from meve.conversation.conservation import ConservationMetrics
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError, ValidationError
-from meve.memory._async_runner import as_async
+from meve.memory._async_runner import AsyncRunner, as_async
 from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import Reflector
 from meve.memory._import.importer import Importer, ImportReport
 from meve.memory._import.rows import ImportFormat, RowRules
 from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
-from meve.memory._recall.query import make_query
+from meve.memory._recall.query import SentenceHashes, make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._salience import measure_records
 from meve.memory._write.eraser import ErasureReport
+from meve.memory._write.extraction_queue import ExtractionQueue
 from meve.memory._write.record_factory import RecordOptions
 from meve.memory._write.reembedding import Reembedder, ReembedReport
 from meve.memory._write.writer import RecordWriter
@@ -43,7 +46,7 @@ from meve.ports import Embedder
 
 
 class Operations:
-    """Holds, shares, exports, imports, explains and maintains. `GovernedMemory` inherits it."""
+    """Holds, shares, exports, imports, explains, maintains and closes. `GovernedMemory` inherits it."""
 
     policy: Policy
     clock: Clock
@@ -53,6 +56,10 @@ class Operations:
     _reflector: Reflector
     _maintainer: Maintainer
     _background: builtins.list[Background]
+    _extractions: ExtractionQueue[Any]
+    _sentences: SentenceHashes
+    run_async: AsyncRunner
+    closed: bool
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
         """Refuse `pickle` and `copy`.
@@ -337,3 +344,38 @@ class Operations:
     arecord_outcome = as_async(record_outcome)
     ahold, arelease, arestore = as_async(hold), as_async(release), as_async(restore)
     aadd_shared, adelete_shared = as_async(add_shared), as_async(delete_shared)
+
+    def close(self) -> None:
+        """Stop background work, wait for async calls that were made, and close the store."""
+        for each in self._background:
+            each.stop()
+        self.run_async.close()  # before the store: its queue may hold writes whose callers were cancelled
+        self._extractions.close()
+        try:
+            self._reflector.run_deferred()
+        finally:
+            self.closed = True
+            self._sentences.clear()
+            self._runtime.store.close()
+
+    async def aclose(self) -> None:
+        """Close it, without blocking the event loop."""
+        await asyncio.to_thread(self.close)
+
+    async def __aenter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        """Close it."""
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close it."""
+        self.close()

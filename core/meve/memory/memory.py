@@ -1,11 +1,9 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
-import asyncio
 import builtins
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 from meve.conversation.turn import TurnRecord
@@ -13,7 +11,7 @@ from meve.errors import ConfigurationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.audit_log import AuditLog
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
-from meve.memory._maintenance.maintenance import Background, Maintainer
+from meve.memory._maintenance.maintenance import Maintainer
 from meve.memory._operations import Operations
 from meve.memory._recall.cache import RecallCache, drop_changed
 from meve.memory._recall.prompt import (
@@ -72,7 +70,7 @@ class GovernedMemory(Operations):
         self._facts = FactWriter(runtime, self._writer, self._searcher)
         self._extractions: ExtractionQueue[Any] = ExtractionQueue()
         self._maintainer = Maintainer(runtime)
-        self._background: builtins.list[Background] = []
+        self._background = []
         self._sentences = SentenceHashes()
         self._note_left_out = LeftOutNote()
         self.closed = False
@@ -395,38 +393,3 @@ class GovernedMemory(Operations):
     areflect = as_async(reflect)
     asearch, aprompt = as_async(search, is_read=True), as_async(prompt, is_read=True)
     aget, alist = as_async(get, is_read=True), as_async(list, is_read=True)
-
-    def close(self) -> None:
-        """Stop background work, wait for async calls that were made, and close the store."""
-        for each in self._background:
-            each.stop()
-        self.run_async.close()  # before the store: its queue may hold writes whose callers were cancelled
-        self._extractions.close()
-        try:
-            self._reflector.run_deferred()
-        finally:
-            self.closed = True
-            self._sentences.clear()
-            self._runtime.store.close()
-
-    async def aclose(self) -> None:
-        """Close it, without blocking the event loop."""
-        await asyncio.to_thread(self.close)
-
-    async def __aenter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        """Close it."""
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Close it."""
-        self.close()

@@ -186,6 +186,8 @@ class Merging(_PolicySection):
     """Minimum cosine of memories that are compared; maintenance also compares those that share a rare word."""
     similarity: Fraction = 0.92
     """Minimum cosine of duplicates, which must also say the same."""
+    max_pairs: Count = 20_000
+    """Pairs of memories that one maintenance compares for each user; the next one goes on with those that are left."""
     summarise_below: Score = 0
     """Related memories with lower scores are replaced by one summary; 0 summarises none."""
     related: Fraction = 0.6

@@ -1,18 +1,20 @@
 """Parses what a statement claims, by rules for English: of whom and what, and whether it announces a change."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from meve.components._repeated_text import expand_contractions, join_words
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction import lexicon
+from meve.memory._contradiction.lazy import LazyField
 from meve.memory._contradiction.values import normalise_values
 
-_TOKEN = re.compile(r"[-+]?\d(?:[\w.:/-]*\w|%)?%?|[^\W\d_](?:\w|['’](?=\w)|(?<=\w)[+#])*", re.UNICODE)
+_TOKEN = re.compile(r"[^\W\d_]\w*(?:(?:['’](?=\w)|(?<=\w)[+#])\w*)*|[-+]?\d(?:[\w.:/-]*\w|%)?%?")
 _OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-Z][\w-]{1,50})['’]s\b")
-NAME = re.compile(r"(?<![.!?:]\s)(?<!^)\b[A-Z][\w'’-]+")
+NAME = re.compile(r"[A-Z](?<=\b[A-Z])(?<![.!?:]\s[A-Z])(?<!^[A-Z])[\w'’-]+")
+"""A capitalised word, except the first of a sentence; begins with the letter, by which it is found fastest."""
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
@@ -20,107 +22,216 @@ _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "d
 _BEGINNINGS = frozenset(("my", "our", "his", "her", "their", "i", "we", "he", "she", "they"))
 _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "hardly"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
+_CONTRASTING = frozenset().union(*lexicon.CONTRASTS, *lexicon.TIMES_OF_DAY)
+_NO_TOPICS = lexicon.PAST_VERBS | lexicon.CALENDAR | FUNCTION_WORDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The parsed content of a statement. Words are in lower case; numbers, times and dates have one form each."""
+    """The parsed content of a statement; each field is parsed when it is first read.
 
-    words: tuple[str, ...]
-    """All words except articles, in their order."""
-    said: str
-    """All that counts in comparing texts: its words and signs, joined."""
-    is_question: bool
-    subject: tuple[str, ...]
-    """The words before the first verb."""
-    first_verb: str
-    """Empty if it has none."""
-    topics: frozenset[str]
-    """Stems of nouns and other content words, without values, common verbs and words of liking."""
-    people: frozenset[str]
-    """Persons close to the user: `mother`, `son` and so on."""
-    names: frozenset[str]
-    """Capitalised words, except the first of a sentence."""
-    owners: frozenset[str]
-    """Names in the possessive, such as "Lena's"."""
-    denied: frozenset[str]
-    """The topics that follow a negation."""
-    relations: frozenset[str]
-    """Words for a relation that has one name at a time, such as "live" and "boss"."""
-    liked: int
-    """1 for liking, -1 for disliking, 0 for neither."""
-    cues: frozenset[str]
-    """The words by which it announces a change, or that something holds now."""
-    changed: bool
-    """It says that something changed or ended."""
-    ended: bool
-    """It says that something ended."""
-    changed_people: frozenset[str]
-    """The persons of whom it says so."""
-    introduces: bool
-    """It introduces a thing: "I have a meeting"."""
-    added: bool
-    """It adds to what holds already."""
-    passing: bool
-    """It tells of a plan or of an exception."""
-    past: bool
-    """It tells of the past."""
-    is_event: bool
-    """Its first verb is in the past tense."""
-    has_one_name: bool
-    """It tells of such a relation."""
+    Words are in lower case; numbers, times and dates have one form each.
 
-    @property
+    Args:
+        text: the statement.
+        plain: the same with normalised values.
+    """
+
+    def __init__(self, text: str, plain: str) -> None:
+        self._text = text
+        self._plain = expand_contractions(plain)
+
+    @LazyField
+    def words(self) -> tuple[str, ...]:
+        """All words except articles, in their order."""
+        return tuple(word for word in self._tokens if word not in _LITTLE)
+
+    @LazyField
+    def word_set(self) -> frozenset[str]:
+        """The words, without their order."""
+        return frozenset(self.words)
+
+    @LazyField
+    def said(self) -> str:
+        """All that counts in comparing texts: its words and signs, joined."""
+        return join_words(self._plain)
+
+    @LazyField
+    def is_question(self) -> bool:
+        """It ends with a question mark."""
+        return self._text.rstrip().endswith("?")
+
+    @LazyField
+    def subject(self) -> tuple[str, ...]:
+        """The words before the first verb."""
+        return _skip_phrase(self.words[: self._first[0]])
+
+    @LazyField
+    def first_verb(self) -> str:
+        """Empty if it has none."""
+        return self._first[1]
+
+    @LazyField
+    def topics(self) -> frozenset[str]:
+        """Stems of nouns and other content words, without values, common verbs and words of liking."""
+        nouns = {word for before, word in pairwise(self._tokens) if before in _DETERMINERS}
+        content = {
+            stem(word)
+            for word in self.words
+            if word not in _NO_TOPICS and word[0].isalpha() and (word in nouns or word not in lexicon.VERBS)
+        }
+        return frozenset(content - lexicon.LIKED - lexicon.DISLIKED)
+
+    @LazyField
+    def people(self) -> frozenset[str]:
+        """Persons close to the user: `mother`, `son` and so on."""
+        return find_people(self.words)
+
+    @LazyField
+    def names(self) -> frozenset[str]:
+        """Capitalised words, except the first of a sentence."""
+        return frozenset(name.lower() for name in NAME.findall(self._plain)) - lexicon.CALENDAR
+
+    @LazyField
+    def owners(self) -> frozenset[str]:
+        """Names in the possessive, such as "Lena's"."""
+        return frozenset(name.lower() for name in _OWNER.findall(self._text))
+
+    @LazyField
+    def denied(self) -> frozenset[str]:
+        """The topics that follow a negation."""
+        return frozenset(map(stem, _find_denied(self._plain))) & self.topics
+
+    @LazyField
+    def relations(self) -> frozenset[str]:
+        """Words for a relation that has one name at a time, such as "live" and "boss"."""
+        return lexicon.ONE_NAME.intersection(self.words)
+
+    @LazyField
+    def liked(self) -> int:
+        """1 for liking, -1 for disliking, 0 for neither."""
+        stems = set(map(stem, self.words))
+        liking = (not lexicon.LIKED.isdisjoint(stems)) - (not lexicon.DISLIKED.isdisjoint(stems))
+        return liking if _NEGATIONS.isdisjoint(self.words) else -liking
+
+    @LazyField
+    def cues(self) -> frozenset[str]:
+        """The words by which it announces a change, or that something holds now."""
+        return self._ending | self._changing | _find_all(lexicon.CURRENT, self._plain)
+
+    @LazyField
+    def changed(self) -> bool:
+        """It says that something changed or ended."""
+        return bool(self._ending or self._changing)
+
+    @LazyField
+    def ended(self) -> bool:
+        """It says that something ended."""
+        return bool(self._ending)
+
+    @LazyField
+    def changed_people(self) -> frozenset[str]:
+        """The persons of whom it says so."""
+        return _find_changed_people(self._plain)
+
+    @LazyField
+    def introduces(self) -> bool:
+        """It introduces a thing: "I have a meeting"."""
+        return lexicon.INTRODUCED.search(self._plain) is not None
+
+    @LazyField
+    def added(self) -> bool:
+        """It adds to what holds already."""
+        return lexicon.ADDED.search(self._plain) is not None
+
+    @LazyField
+    def passing(self) -> bool:
+        """It tells of a plan or of an exception."""
+        return lexicon.PASSING.search(self._plain) is not None
+
+    @LazyField
+    def past(self) -> bool:
+        """It tells of the past."""
+        return lexicon.PAST.search(self._plain) is not None
+
+    @LazyField
+    def is_event(self) -> bool:
+        """Its first verb is in the past tense."""
+        return _is_event(self.words)
+
+    @LazyField
+    def has_one_name(self) -> bool:
+        """It tells of such a relation."""
+        return bool(self.relations) or lexicon.ONE_NAME_PHRASE.search(self._plain) is not None
+
+    @LazyField
     def subject_names(self) -> frozenset[str]:
         """The names in the subject."""
         return self.names.intersection(self.subject)
 
-    @property
+    @LazyField
     def head(self) -> frozenset[str]:
         """The topics in the subject."""
         return frozenset(map(stem, self.subject)) & self.topics
 
+    @LazyField
+    def bare_head(self) -> frozenset[str]:
+        """The topics in the subject, without names."""
+        return self.head.difference(map(stem, self.names))
+
+    @LazyField
+    def subject_people(self) -> frozenset[str]:
+        """The persons close to the user in the subject."""
+        return find_people(self.subject)
+
+    @LazyField
+    def subject_numbers(self) -> frozenset[str]:
+        """The words with a digit in the subject."""
+        return frozenset(word for word in self.subject if any(letter.isdigit() for letter in word))
+
+    @LazyField
+    def actors(self) -> frozenset[str]:
+        """The words of the subject that may be objects of another statement."""
+        return frozenset("me" if word in ("i", "we") else word for word in self.subject) - _NO_ROLES
+
+    @LazyField
+    def objects(self) -> frozenset[str]:
+        """The words after the subject."""
+        return frozenset("me" if word == "us" else word for word in self.words[len(self.subject) :])
+
+    @LazyField
+    def roles(self) -> Counter[str]:
+        """How often it names each relation and each person close to the user."""
+        return Counter(word for word in self.words if word in lexicon.ONE_NAME or stem(word) in lexicon.KIN)
+
+    @LazyField
+    def contrasts(self) -> frozenset[str]:
+        """The words that tell two things, directions or times of the day apart."""
+        return _CONTRASTING & self.word_set
+
+    @LazyField
+    def _tokens(self) -> list[str]:
+        return [word.lower() for word in _TOKEN.findall(self._plain)]
+
+    @LazyField
+    def _first(self) -> tuple[int, str]:
+        return _find_verb(self._tokens)
+
+    @LazyField
+    def _ending(self) -> frozenset[str]:
+        return _find_all(lexicon.ENDED, self._plain)
+
+    @LazyField
+    def _changing(self) -> frozenset[str]:
+        return _find_all(lexicon.CHANGED, self._plain)
+
 
 def parse_claim(text: str) -> Claim:
     """Return what a statement claims."""
-    plain = expand_contractions(normalise_values(text))
-    tokens = [word.lower() for word in _TOKEN.findall(plain)]
-    words = tuple(word for word in tokens if word not in _LITTLE)
-    first_verb, verb = _find_verb(tokens)
-    stems = {word: stem(word) for word in words}
-    liking = (not lexicon.LIKED.isdisjoint(stems.values())) - (not lexicon.DISLIKED.isdisjoint(stems.values()))
-    nouns = {word for before, word in pairwise(tokens) if before in _DETERMINERS}
-    marked = (lexicon.VERBS - nouns) | lexicon.PAST_VERBS | lexicon.CALENDAR | FUNCTION_WORDS
-    content = frozenset(stems[word] for word in words if word not in marked and word[0].isalpha())
-    topics = content - lexicon.LIKED - lexicon.DISLIKED
-    return Claim(
-        words=words,
-        said=join_words(plain),
-        is_question=text.rstrip().endswith("?"),
-        subject=_skip_phrase(words[:first_verb]),
-        first_verb=verb,
-        topics=topics,
-        people=find_people(words),
-        names=frozenset(name.lower() for name in NAME.findall(plain)) - lexicon.CALENDAR,
-        owners=frozenset(name.lower() for name in _OWNER.findall(text)),
-        denied=frozenset(map(stem, _find_denied(plain))) & topics,
-        liked=liking if _NEGATIONS.isdisjoint(words) else -liking,
-        cues=frozenset(
-            match.group().lower()
-            for pattern in (lexicon.ENDED, lexicon.CHANGED, lexicon.CURRENT)
-            for match in pattern.finditer(plain)
-        ),
-        changed=(lexicon.ENDED.search(plain) or lexicon.CHANGED.search(plain)) is not None,
-        ended=lexicon.ENDED.search(plain) is not None,
-        changed_people=_find_changed_people(plain),
-        introduces=lexicon.INTRODUCED.search(plain) is not None,
-        added=lexicon.ADDED.search(plain) is not None,
-        passing=lexicon.PASSING.search(plain) is not None,
-        past=lexicon.PAST.search(plain) is not None,
-        is_event=_is_event(words),
-        relations=lexicon.ONE_NAME.intersection(words),
-        has_one_name=not lexicon.ONE_NAME.isdisjoint(words) or lexicon.ONE_NAME_PHRASE.search(plain) is not None,
-    )
+    return Claim(text, normalise_values(text))
+
+
+def _find_all(pattern: re.Pattern[str], text: str) -> frozenset[str]:
+    return frozenset(match.group().lower() for match in pattern.finditer(text))
 
 
 def _find_verb(tokens: Sequence[str]) -> tuple[int, str]:
@@ -170,59 +281,43 @@ def have_equal_words(one: Claim, other: Claim) -> bool:
 
 def concern_different_things(one: Claim, other: Claim) -> bool:
     """Return whether the statements are about different persons, things or directions, or swap two roles."""
-    mine, theirs = set(one.words), set(other.words)
+    mine, theirs = one.word_set, other.word_set
     return (
         bool(one.people and other.people and one.people.isdisjoint(other.people))
-        or bool(find_people(one.subject) - other.people or find_people(other.subject) - one.people)
+        or not (one.subject_people <= other.people and other.subject_people <= one.people)
         or bool(one.owners - theirs and other.owners - mine)
-        or bool(mine & lexicon.QUALIFIERS) != bool(theirs & lexicon.QUALIFIERS)
+        or lexicon.QUALIFIERS.isdisjoint(mine) != lexicon.QUALIFIERS.isdisjoint(theirs)
         or bool(one.subject_names - theirs and other.subject_names - mine)
-        or _have_contrast(lexicon.CONTRASTS, mine, theirs)
+        or _have_contrast(lexicon.CONTRASTS, one, other)
         or _swap_roles(one, other)
-        or _have_other_numbers(one.subject, other.subject)
+        or bool(one.subject_numbers and other.subject_numbers and one.subject_numbers != other.subject_numbers)
         or _is_narrower(one, other)
         or _is_narrower(other, one)
-        or any(one.words.count(word) != other.words.count(word) for word in mine & theirs if _is_role(word))
+        or any(one.roles[word] != other.roles[word] for word in one.roles.keys() & other.roles.keys())
     )
 
 
 def have_different_times(one: Claim, other: Claim) -> bool:
     """Return whether the statements name different times of the day."""
-    return _have_contrast(lexicon.TIMES_OF_DAY, set(one.words), set(other.words))
+    return _have_contrast(lexicon.TIMES_OF_DAY, one, other)
 
 
-def _have_contrast(groups: Iterable[frozenset[str]], mine: set[str], theirs: set[str]) -> bool:
-    return any((group & mine) - theirs and (group & theirs) - mine for group in groups)
+def _have_contrast(groups: Iterable[frozenset[str]], one: Claim, other: Claim) -> bool:
+    mine, theirs = one.contrasts, other.contrasts
+    return mine != theirs and any((group & mine) - theirs and (group & theirs) - mine for group in groups)
 
 
 def _is_narrower(one: Claim, other: Claim) -> bool:
     """Return whether the subject of one statement has all topics of the other's and more, besides names."""
-    mine, theirs = (claim.head.difference(map(stem, claim.names)) for claim in (one, other))
-    return bool(theirs) and theirs < mine
-
-
-def _is_role(word: str) -> bool:
-    return word in lexicon.ONE_NAME or stem(word) in lexicon.KIN
-
-
-def _have_other_numbers(one: Sequence[str], other: Sequence[str]) -> bool:
-    mine, theirs = _numbers(one), _numbers(other)
-    return bool(mine and theirs) and mine != theirs
-
-
-def _numbers(words: Iterable[str]) -> set[str]:
-    return {word for word in words if any(letter.isdigit() for letter in word)}
+    return bool(other.bare_head) and other.bare_head < one.bare_head
 
 
 def _swap_roles(one: Claim, other: Claim) -> bool:
     """Return whether the subject of each is an object of the other, or the words are the same in another order."""
-    if sorted(one.words) == sorted(other.words) and one.words != other.words:
+    if one.word_set == other.word_set and one.words != other.words and sorted(one.words) == sorted(other.words):
         return True
-    a, b = ({"me" if word in ("i", "we") else word for word in claim.subject} - _NO_ROLES for claim in (one, other))
-    mine, theirs = (
-        {"me" if word == "us" else word for word in claim.words[len(claim.subject) :]} for claim in (one, other)
-    )
-    return bool(a and b) and a.isdisjoint(b) and a <= theirs and b <= mine
+    a, b = one.actors, other.actors
+    return bool(a and b) and a.isdisjoint(b) and a <= other.objects and b <= one.objects
 
 
 def find_people(words: Iterable[str]) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction import places
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_different_times
 from meve.memory._contradiction.lexicon import MEASURES, MONTHS, NAMING, TITLES, UNIQUE_KIN, VERBS
@@ -10,13 +9,6 @@ from meve.memory._contradiction.statements import Statement, parse_statement
 
 _SUBJECT_SHARE = 0.6
 """Minimum share of the subject of the shorter statement that must be in the subject of the longer one."""
-_COMMON_VERBS = """
-need want give take get have keep use make do go come put let like require ask tell say hold stay should must can may
-"""
-_VERBS = frozenset(map(stem, _COMMON_VERBS.split()))
-"""Words that don't distinguish subjects."""
-
-
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -52,17 +44,21 @@ class RuleContradiction:
         sun" and "fennel needs shade". So they do if two kinds of values differ. A missed contradiction does less harm
         than a false one. `other` is the later statement.
         """
-        if not have_same_subject(one, other) or _differ_in_subject(one, other):
+        if _each_has_own(one.kernel, other.kernel) or not have_same_subject(one, other):
             return ""
+        difference = self._compare_values(one, other)
+        return "" if difference and _differ_in_subject(one, other) else difference
+
+    def _compare_values(self, one: Statement, other: Statement) -> str:
         mine, theirs = one.values, other.values
         pairs = (
             ("number", mine.numbers, theirs.numbers),
             ("day", mine.days, theirs.days),
-            ("name", mine.names - set(other.claim.words), theirs.names - set(one.claim.words)),
+            ("name", mine.names - other.claim.word_set, theirs.names - one.claim.word_set),
         )
         differences = [(kind, a - b, b - a) for kind, a, b in pairs if a - b and b - a]
         if mine.negated != theirs.negated:
-            is_narrower = one.subject - _VERBS != other.subject - _VERBS and (one.claim.liked or other.claim.liked)
+            is_narrower = one.kernel != other.kernel and (one.claim.liked or other.claim.liked)
             return "" if differences or is_narrower else "denial"
         if len(differences) != 1 or not _is_exclusive(one, other, *differences[0]):
             return ""
@@ -74,8 +70,7 @@ def _differ_in_subject(one: Statement, other: Statement) -> bool:
     """Return whether the statements are about different things, or one of them adds to the other."""
     mine, theirs = one.claim, other.claim
     return (
-        _each_has_own(one.subject - _VERBS, other.subject - _VERBS)
-        or concern_different_things(mine, theirs)
+        concern_different_things(mine, theirs)
         or have_different_times(mine, theirs)
         or mine.added != theirs.added
         or (mine.introduces and theirs.introduces)
@@ -83,7 +78,7 @@ def _differ_in_subject(one: Statement, other: Statement) -> bool:
 
 
 def _each_has_own(one: frozenset[str], other: frozenset[str]) -> bool:
-    return bool(one - other and other - one)
+    return not (one <= other or other <= one)
 
 
 def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset[str], after: frozenset[str]) -> bool:
@@ -91,6 +86,8 @@ def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset
     if kind == "name":
         are_single = _is_one_name(one.claim, before) and _is_one_name(other.claim, after)
         return are_single and not _may_both_name_it(one, other, before, after)
+    if not (_is_one_value(one.claim, before) and _is_one_value(other.claim, after)):
+        return False
     if _each_has_own(one.subject | one.values.names, other.subject | other.values.names):
         return False
     if kind == "day" and bool(before & MONTHS) != bool(after & MONTHS):
@@ -99,9 +96,8 @@ def _is_exclusive(one: Statement, other: Statement, kind: str, before: frozenset
         return False  # "I have lunch duty on Monday" and another day may both hold
     if kind == "number" and _have_unclear_units(before, after):
         return False
-    if kind == "number" and one.values.numbers.isdisjoint(other.values.numbers) and min(len(before), len(after)) > 1:
-        return False  # another period, such as "from 9 to 12"
-    return _is_one_value(one.claim, before) and _is_one_value(other.claim, after)
+    is_other_period = one.values.numbers.isdisjoint(other.values.numbers) and min(len(before), len(after)) > 1
+    return kind != "number" or not is_other_period  # such as "from 9 to 12"
 
 
 def _have_unclear_units(before: frozenset[str], after: frozenset[str]) -> bool:
@@ -114,8 +110,9 @@ def _have_unclear_units(before: frozenset[str], after: frozenset[str]) -> bool:
 def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
     """Return whether a statement gives these numbers or days as a value: not for its subject, nor for a past event."""
     verbs = claim.words if claim.first_verb in ("do", "does") else (claim.first_verb,)  # a question with its answer
-    is_one_thing = _is_identified(claim) and not MEASURES.isdisjoint(verbs)
-    return is_one_thing and not claim.is_event and values.isdisjoint(claim.subject)
+    if MEASURES.isdisjoint(verbs) or claim.is_event or not _is_identified(claim):
+        return False
+    return values.isdisjoint(claim.subject)
 
 
 def _is_identified(claim: Claim) -> bool:

@@ -1,12 +1,11 @@
 """Parses English statements by rules: their subject, their numbers, dates and names, and whether they are negated."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
-from meve.memory._contradiction.claims import NAME, Claim, parse_claim
+from meve.memory._contradiction.claims import NAME, Claim
+from meve.memory._contradiction.lazy import LazyField
 from meve.memory._contradiction.values import normalise_values
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)*(?:[a-z]+\b|%)?")
@@ -20,6 +19,12 @@ not no never none nobody nothing neither nor cannot isn't aren't wasn't weren't 
 wouldn't can't couldn't shouldn't mustn't hasn't haven't hadn't
 """
 _NEGATIONS = frozenset(_NEGATIVE_WORDS.split())
+_COMMON_VERBS = """
+need want give take get have keep use make do go come put let like require ask tell say hold stay should must can may
+"""
+_VERBS = frozenset(map(stem, _COMMON_VERBS.split()))
+"""Words that don't distinguish subjects."""
+_NO_SUBJECT = _CALENDAR | _NEGATIONS | FUNCTION_WORDS
 
 
 class StatementValues(NamedTuple):
@@ -31,43 +36,54 @@ class StatementValues(NamedTuple):
     negated: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A parsed statement."""
+    """A statement, each part of which is parsed when it is first read."""
 
-    text: str
-    subject: frozenset[str]
-    """Stems of the content words, without values and negations."""
-    values: StatementValues
-    claim: Claim
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._plain = normalise_values(text)
+        self.claim = Claim(text, self._plain)
+
+    @LazyField
+    def subject(self) -> frozenset[str]:
+        """Stems of the content words, without values and negations."""
+        words = (word for word in self._words if word not in _NO_SUBJECT and word not in self._names)
+        return frozenset(stem(word) for word in words if not word[0].isdigit())
+
+    @LazyField
+    def kernel(self) -> frozenset[str]:
+        """The subject without common verbs."""
+        return self.subject - _VERBS
+
+    @LazyField
+    def values(self) -> StatementValues:
+        """The values in the statement."""
+        days = _CALENDAR.intersection(self._words)
+        return StatementValues(
+            numbers=frozenset(_normalise(number) for number in NUMBER.findall(self._plain)),
+            days=days,
+            names=self._names - days,
+            negated=not _NEGATIONS.isdisjoint(self._words),
+        )
+
+    @LazyField
+    def _words(self) -> list[str]:
+        return words(self._plain)
+
+    @LazyField
+    def _names(self) -> frozenset[str]:
+        names = NAME.findall(self._plain)
+        return frozenset(name.casefold().removesuffix("'s").removesuffix("’s") for name in names)
 
 
 def parse_statement(text: str) -> Statement:
     """Return the subject and the values of a statement."""
-    plain = normalise_values(text)
-    text_words = words(plain)
-    values = _find_values(plain, text_words)
-    excluded = values.names | values.days | _NEGATIONS | FUNCTION_WORDS
-    subject = {word for word in text_words if word not in excluded and not word[0].isdigit()}
-    return Statement(text=text, subject=frozenset(map(stem, subject)), values=values, claim=parse_claim(text))
+    return Statement(text)
 
 
 def parse_values(text: str) -> StatementValues:
     """Return the values in a statement."""
-    plain = normalise_values(text)
-    return _find_values(plain, words(plain))
-
-
-def _find_values(text: str, text_words: Sequence[str]) -> StatementValues:
-    numbers = {_normalise(number) for number in NUMBER.findall(text)}
-    names = {name.casefold().removesuffix("'s").removesuffix("’s") for name in NAME.findall(text)}
-    days = _CALENDAR.intersection(text_words)
-    return StatementValues(
-        numbers=frozenset(numbers),
-        days=days,
-        names=frozenset(names - days),
-        negated=not _NEGATIONS.isdisjoint(text_words),
-    )
+    return Statement(text).values
 
 
 def _normalise(number: str) -> str:

@@ -71,32 +71,43 @@ class RuleUpdateJudge:
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
-        if concern_different_things(old, new) or (new.added and not new.changed):
+        if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
+            return DIFFERENT  # before a model is asked
+        reason = self._find_reason(older, newer, are_similar=are_similar)
+        if not reason or _may_both_hold(old, new):
             return DIFFERENT
-        if _may_be_two(old, new):
-            return DIFFERENT
-        if new.is_question or ((old.is_event or new.is_event or new.passing) and not new.changed):
-            return DIFFERENT  # a question, an event of the past, or a plan
-        if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
-            return DIFFERENT  # "allergic to nuts" and "not allergic to pine nuts"
-        reason = self._find_difference(older, newer).partition(":")[0]
-        if reason == "denial" and not _tell_of_the_same(older, newer):
-            return DIFFERENT
-        if not reason and _may_end(old, new):
-            if _denies(older, newer):
-                reason = "denial"
-            elif are_similar and _announces_change(old, new):
-                reason = "change"
-        return UpdateVerdict(relation="replaces", reason=reason) if reason else DIFFERENT
+        return UpdateVerdict(relation="replaces", reason=reason)
 
     def compare_in_search(self, older: Statement, newer: Statement) -> UpdateVerdict:
         """Return the relation of two memories of a recall, without hiding one that maintenance would keep."""
         return RuleUpdateJudge.compare_statements(self, older, newer)
 
+    def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
+        """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
+        reason = self._find_difference(older, newer).partition(":")[0]
+        if reason:
+            return "" if reason == "denial" and not _tell_of_the_same(older, newer) else reason
+        if not _may_end(older.claim, newer.claim):
+            return ""
+        if _denies(older, newer):
+            return "denial"
+        return "change" if are_similar and _announces_change(older.claim, newer.claim) else ""
+
     def _find_difference(self, older: Statement, newer: Statement) -> str:
         if isinstance(self._contradiction, RuleContradiction):
             return self._contradiction.compare_statements(older, newer)
         return self._contradiction.find_difference(older.text, newer.text)
+
+
+def _may_both_hold(old: Claim, new: Claim) -> bool:
+    """Return whether two statements tell of different things, or the newer one of no change that lasts."""
+    if (new.added and not new.changed) or _may_be_two(old, new):
+        return True
+    if new.is_question or ((old.is_event or new.is_event or new.passing) and not new.changed):
+        return True  # a question, an event of the past, or a plan
+    if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
+        return True  # "allergic to nuts" and "not allergic to pine nuts"
+    return concern_different_things(old, new)
 
 
 def _may_be_two(old: Claim, new: Claim) -> bool:

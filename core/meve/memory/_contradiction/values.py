@@ -5,7 +5,8 @@ and the date libraries don't read "quarter to eight".
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 _UP_TO_NINETEEN = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -77,6 +78,14 @@ _QUANTITY = re.compile(
 )
 
 
+_FOLDED = str.maketrans("İıſ", "iis")
+"""Letters that match others when case is ignored, although their lower case differs."""
+Write: TypeAlias = str | Callable[[re.Match[str]], str]
+Step: TypeAlias = tuple[Sequence[str], re.Pattern[str], Write]
+"""Signs, one of which is in a folded text if the pattern matches, and which are found faster; the pattern; what
+replaces it."""
+
+
 def normalise_values(text: str) -> str:
     """Return a text in which equal values are written alike.
 
@@ -87,9 +96,36 @@ def normalise_values(text: str) -> str:
     >>> normalise_values("due on 3rd of May, ninety minutes"), normalise_values("due on May 3, 1.5 hours")
     ('due on 05-03, 90min', 'due on 05-03, 90min')
     """
-    for pattern, write in _STEPS:
-        text = pattern.sub(write, text)
+    text = rewrite(text, _FREQUENCIES)
+    if _LARGE_SIGN.search(fold(text)):
+        for pattern, write in _LARGE_NUMBERS:
+            text = pattern.sub(write, text)
+    text = rewrite(text, _WORDS)
+    if _NUMBER_SIGN.search(folded := fold(text)) or _NUMBER_AFTER_SPACE.search(folded):
+        for pattern, write in _NUMBERS:
+            text = pattern.sub(write, text)
     return text
+
+
+def rewrite(text: str, steps: Iterable[Step]) -> str:
+    """Return a text after some steps, in their order; a pattern is only searched for if a sign of it is there."""
+    folded = fold(text)
+    for signs, pattern, write in steps:
+        for sign in signs:
+            if sign in folded:
+                text = pattern.sub(write, text)
+                folded = fold(text)
+                break
+    return text
+
+
+def fold(text: str) -> str:
+    """Return a text in the lower case by which patterns that ignore case compare letters.
+
+    >>> fold("Kim saw İzmir")
+    'kim saw izmir'
+    """
+    return (text if text.isascii() else text.translate(_FOLDED)).lower()
 
 
 def _number(value: float) -> str:
@@ -158,17 +194,29 @@ def _quantity(match: re.Match[str]) -> str:
 
 
 _PLACEHOLDER = "\x00"
-_STEPS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )"), r"\1"),
-    (re.compile(r"\bnoon\b", re.I), "12:00"),
-    (re.compile(r"\bmidnight\b", re.I), "00:00"),
-    (re.compile(r"\bonce\b(?= an?\b| every\b| per\b)", re.I), "1 times"),
-    (re.compile(r"\btwice\b", re.I), "2 times"),
-    (_PRONOUN_ONE, lambda match: match[0].replace("one", f"o{_PLACEHOLDER}ne")),
+_FREQUENCIES: tuple[Step, ...] = (
+    (("dr. ", "mr. ", "mrs. ", "ms. ", "prof. ", "st. "), re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?= )"), r"\1"),
+    (("noon",), re.compile(r"\bnoon\b", re.I), "12:00"),
+    (("midnight",), re.compile(r"\bmidnight\b", re.I), "00:00"),
+    (("once ",), re.compile(r"\bonce\b(?= an?\b| every\b| per\b)", re.I), "1 times"),
+    (("twice",), re.compile(r"\btwice\b", re.I), "2 times"),
+    (("one",), _PRONOUN_ONE, lambda match: match[0].replace("one", f"o{_PLACEHOLDER}ne")),
+)
+_LARGE_SIGN = re.compile(r"\d(?:,\d|\s?[ktm])")
+"""Is in a folded text if a pattern of `_LARGE_NUMBERS` matches."""
+_LARGE_NUMBERS: tuple[tuple[re.Pattern[str], Write], ...] = (
     (_GROUPED, lambda match: match[1].replace(",", "")),
     (_SCALED, lambda match: _number(float(match[1]) * _SCALES.get((match[3] or "thousand").lower(), 1))),
-    (_SPELLED, _spell_out),
-    (re.compile(_PLACEHOLDER), ""),
+)
+_WORDS: tuple[Step, ...] = (
+    ((*_SMALL, *_TENS, *_SCALES), _SPELLED, _spell_out),
+    ((_PLACEHOLDER,), re.compile(_PLACEHOLDER), ""),
+    ((*_SHORT_DAYS, "days"), _WEEKDAY, _weekday),
+)
+_NUMBER_SIGN = re.compile(r"[\d$€£](?:(?<=[$€£])|[\s-]?[a-z%]|[,.:-]\d)")
+_NUMBER_AFTER_SPACE = re.compile(r" \d")
+"""One of these two is in a folded text if a pattern of `_NUMBERS` matches; they are found faster."""
+_NUMBERS: tuple[tuple[re.Pattern[str], Write], ...] = (
     (_DECIMAL_COMMA, r"\1.\2"),
     (_TO_HOUR, _to_hour),
     (_CLOCK, lambda match: _clock(*match.groups())),
@@ -178,9 +226,8 @@ _STEPS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (_DOTTED_DATE, _dotted),
     (_DAY_MONTH, lambda match: _date(match[1], match[2], match[3])),
     (_MONTH_DAY, lambda match: _date(match[2], match[1], match[3])),
-    (_WEEKDAY, _weekday),
     (_SIGNED, lambda match: f"{match[2]}{_CURRENCIES[match[1]]}"),
     (_TRAILING_ZEROS, r"\1"),
     (_QUANTITY, _quantity),
     (_AT_HOUR, lambda match: f"{match[1]} {_clock(match[2], None, None, None)}"),
-)  # fmt: skip
+)

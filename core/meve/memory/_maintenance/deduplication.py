@@ -22,7 +22,7 @@ def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime
 
 def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
     """Return whether a record was restored, and the other isn't what the user said later, so that both hold."""
-    return any(_is_protected(*pair) for pair in ((one, other), (other, one)))
+    return _is_protected(one, other) or _is_protected(other, one)
 
 
 def _is_protected(record: MemoryRecord, other: MemoryRecord) -> bool:

@@ -38,11 +38,18 @@ class DuplicateMerger:
         """By record id."""
 
     def run(self) -> None:
-        """Compare records of equal text, then those of similar vectors, then those that share a rare word."""
+        """Compare records of equal text, then those of similar vectors, then those that share a rare word.
+
+        Pairs that were compared before are left out, and what exceeds the policy's `max_pairs` is left for later.
+        """
         plan, candidates = self._plan, self._candidates()
+        progress = plan.comparing({key: plan.records[key].row for key in candidates})
+        if not progress.has_open_pairs:
+            return
         near = plan.nearest_pairs(candidates, plan.policy.merging.nominate)
         related = find_related_pairs([plan.records[key].record for key in candidates], self._statement)
-        for one, other in dict.fromkeys(chain(list(self._equal_texts()), near, related)):
+        pairs = dict.fromkeys(chain(list(self._equal_texts()), near, related))
+        for one, other in progress.take(pairs, plan.policy.merging.max_pairs):
             a, b = plan.records.get(one), plan.records.get(other)
             if a is None or b is None or a.record.is_closed or b.record.is_closed or is_settled(a.record, b.record):
                 continue
@@ -55,6 +62,7 @@ class DuplicateMerger:
                 self._supersede(winner, loser, verdict)
             elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+        plan.keep_progress(progress)
 
     def _judge(self, older: StoredRecord, newer: StoredRecord) -> UpdateVerdict:
         old, new = self._statement(older.record), self._statement(newer.record)

@@ -1,6 +1,6 @@
 """The plan of one user's maintenance: the records to remove, change and archive. Writers may write while it is made."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -16,6 +16,7 @@ from meve.memory._expiry import find_removable, has_passed, reason_of
 from meve.memory._maintenance.archiving import archive_idle
 from meve.memory._maintenance.deduplication import is_removable
 from meve.memory._maintenance.merging import DuplicateMerger
+from meve.memory._maintenance.progress import ComparingProgress, fingerprint, setting_of
 from meve.memory._maintenance.pruning import enforce_cap, prune_low_scores
 from meve.memory._maintenance.reopening import reopen_orphans
 from meve.memory._maintenance.summaries import summarise_related
@@ -24,6 +25,7 @@ from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, StoredRecord, UserId, is_part, user_of, validity
 from meve.memory.stores._reading import UnreadableRecord
 from meve.memory.stores._record_transaction import RecordTransaction
+from meve.memory.stores.protocol import RecordQuery
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
@@ -44,6 +46,8 @@ class MaintenanceReport:
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that a newer one contradicts and replaces."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
+    left_pairs: dict[UserId | None, int] = field(default_factory=dict)
+    """The number of pairs that were left for the next maintenance (`merging.max_pairs`)."""
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that were idle, of a low score, or beyond the cap."""
     left_closed: dict[UserId | None, list[str]] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class MaintenanceReport:
             for user, ids in getattr(other, name).items():
                 getattr(self, name).setdefault(user, []).extend(ids)
         self.unreadable.update(other.unreadable)
+        self.left_pairs.update(other.left_pairs)
 
     def counts(self) -> dict[str, int]:
         """Return the number of records of each step."""
@@ -84,7 +89,7 @@ class MaintenancePlan:
         self._steps: list[Callable[[RecordTransaction], object]] = []
         self._replaced: dict[str, StoredRecord] = {}
         """By id, the new versions of changed records; each is written once."""
-        reader = transaction or runtime.store
+        self._reader = reader = transaction or runtime.store
         self.version = reader.version(user)
         """The user's version before the records were read."""
         every, unreadable = reader.readable_records(user)
@@ -186,13 +191,34 @@ class MaintenancePlan:
         pairs: dict[tuple[int, int], float] = {}
         for begin in range(0, len(keys), 512):
             cosines = vectors[begin : begin + 512] @ vectors.T
-            for i, row in enumerate(cosines, start=begin):
-                row[i] = -1.0
-                near = np.flatnonzero(row >= threshold)
-                if len(near) > NEIGHBOURS:
-                    near = near[np.argsort(-row[near], kind="stable")[:NEIGHBOURS]]
-                pairs.update({(min(i, j), max(i, j)): float(row[j]) for j in near.tolist()})
+            np.fill_diagonal(cosines[:, begin:], -1.0)
+            is_near = cosines >= threshold
+            crowded = np.flatnonzero(np.count_nonzero(is_near, axis=1) > NEIGHBOURS)
+            is_near[crowded] = False
+            for i, j in np.argwhere(is_near).tolist():
+                pairs[min(begin + i, j), max(begin + i, j)] = float(cosines[i, j])
+            for i in crowded.tolist():
+                least = np.partition(cosines[i], -NEIGHBOURS)[-NEIGHBOURS]
+                nearest = np.flatnonzero(cosines[i] >= least)
+                for j in nearest[np.argsort(-cosines[i, nearest], kind="stable")[:NEIGHBOURS]].tolist():
+                    pairs[min(begin + i, j), max(begin + i, j)] = float(cosines[i, j])
         yield from (((keys[i], keys[j]), cosine) for (i, j), cosine in pairs.items())
+
+    def comparing(self, rows: Mapping[str, int]) -> ComparingProgress:
+        """Return which pairs of the records in these rows were compared since their last change."""
+        stored = self._reader.setting(setting_of(self.runtime.chain, self.user))
+
+        def changed_since(version: int) -> set[int]:
+            return {row for (row,) in self._reader.select(RecordQuery(user=self.user, changed_since=version), "row")}
+
+        return ComparingProgress(stored, fingerprint(self.runtime), self.version, rows, changed_since)
+
+    def keep_progress(self, progress: ComparingProgress) -> None:
+        """Store the progress, and report what is left."""
+        name, value = setting_of(self.runtime.chain, self.user), progress.to_json()
+        self._steps.append(lambda transaction: transaction.put_setting(name, value))
+        if progress.left:
+            self.report.left_pairs[user_of(self.user)] = progress.left
 
     def add(self, stored: StoredRecord, reason: str) -> None:
         """Insert a new record."""

@@ -33,6 +33,8 @@ _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 _KNEE = 0.8
 """Sums of scores above this are compressed below 1; a plain minimum would make the best memories equal."""
+_MAX_STATEMENTS = 4_096
+"""The number of parsed statements that a user's index caches."""
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -269,9 +271,12 @@ class UserIndex:
 
     def statement(self, text: str) -> Statement:
         """Return the parsed statement of a record's text, cached until a record is removed."""
-        if text not in self._statements:
-            self._statements[text] = parse_statement(text)
-        return self._statements[text]
+        found = self._statements.get(text)
+        if found is None:
+            if len(self._statements) >= _MAX_STATEMENTS:
+                self._statements.clear()
+            found = self._statements[text] = parse_statement(text)
+        return found
 
     def _add(self, records: Sequence[StoredRecord]) -> None:
         added = [stored for stored in records if stored.record.kind != "message"]  # no search returns messages

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from meve.errors import HoldError, UnknownIdError
+from meve.memory._maintenance.progress import setting_of
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import of_session, release_copies
 from meve.memory.records import (
@@ -88,6 +89,8 @@ class RecordEraser:
                 report = replace(report, found=False, other_user=other if is_known else None)
             if session is None and not dry_run:
                 transaction.forget_user(user)
+                if transaction.setting(name := setting_of(runtime.chain, user)):
+                    transaction.put_setting(name, "")
         return report
 
     def erase(

@@ -7,8 +7,8 @@ maintenance only removes expired ones. `meve.memory.turns` stores the facts of a
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from datetime import timedelta
+from typing import Any, Unpack
 
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._async_runner import as_async
@@ -18,6 +18,7 @@ from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport, check_not_held
 from meve.memory._write.writer import RecordWriter
 from meve.memory.items.item import canonical, named_texts
+from meve.memory.messages.message import Message, PageOptions
 from meve.memory.policy import PolicyClass
 from meve.memory.records import (
     NAME_LENGTH,
@@ -38,38 +39,6 @@ _MAX_COUNT = 2**31
 """A number above that of any session's messages; larger limits mean no limit."""
 _CLASS: PolicyClass = "factual"
 """The class of messages. They live as long as this class or `chat_ttl` allows, whichever is shorter."""
-
-
-@dataclass(slots=True)
-class Message:
-    """A message of a session. It is a copy: changing it changes nothing in the store."""
-
-    id: str
-    session_id: str
-    value: dict[str, Any]
-    place: int
-    """A number that rises with each added message, and never changes."""
-    archived: bool
-    added_at: datetime
-    expires_at: datetime | None
-    """The moment of expiry: from then on it is never returned. None means that it doesn't expire."""
-
-
-class PageOptions(TypedDict, total=False):
-    """The options for reading messages of a session."""
-
-    archived: bool | None
-    """Whether to return archived messages or the others; None for both. False by default."""
-    limit: int | None
-    """The maximum number of messages; None for all."""
-    offset: int | None
-    """The number of messages to skip; None for 0."""
-    after: int | None
-    """Only messages of a place above this one."""
-    before: int | None
-    """Only messages of a place below this one."""
-    newest: bool
-    """Whether limit and offset count from the newest message back."""
 
 
 @dataclass(frozen=True, slots=True)

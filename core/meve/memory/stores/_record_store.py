@@ -170,6 +170,10 @@ class RecordStore:
         with self.backend.reading() as snapshot:
             return snapshot.select(query, *fields)
 
+    def setting(self, name: str) -> str | None:
+        with self.backend.reading() as snapshot:
+            return snapshot.setting(name)
+
     def users(self) -> list[str]:
         with self.backend.reading() as snapshot:
             return snapshot.users()

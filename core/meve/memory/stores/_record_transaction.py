@@ -57,6 +57,9 @@ class RecordTransaction:
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
         self.touch = transaction.touch
+        self.select = transaction.select
+        self.setting = transaction.setting
+        self.put_setting = transaction.put_setting
 
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         return find(self._transaction, user, record_id)

@@ -92,6 +92,8 @@ class _Packer:
     def __init__(self, counter: TokenCounter, max_tokens: int, separator: str, citations: bool) -> None:
         self._counter, self._max, self._separator, self._citations = counter, max_tokens, separator, citations
         self._blocks: dict[str, str] = {}
+        self._marks: dict[int, int] = {}
+        """The tokens of the marks before the passages, by number."""
         self._separator_tokens = counter.count(separator) + (counter.count("[10] ") if citations else 0)
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(WHITESPACE))
 
@@ -146,7 +148,12 @@ class _Packer:
         return (candidate.tokens or 0) + (self._separator_tokens if kept else 0)
 
     def _sum_added(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
-        return (candidate.tokens or 0) + (self._counter.count(_mark(len(kept) + 1)) if self._citations else 0)
+        return (candidate.tokens or 0) + (self._count_mark(len(kept) + 1) if self._citations else 0)
+
+    def _count_mark(self, n: int) -> int:
+        if n not in self._marks:
+            self._marks[n] = self._counter.count(_mark(n))
+        return self._marks[n]
 
 
 def _mark(n: int) -> str:
