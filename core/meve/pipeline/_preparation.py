@@ -36,12 +36,12 @@ def check_passages(passages: Sequence[Passage]) -> None:
     for n, passage in enumerate(passages):
         if not isinstance(passage, Passage):
             raise PassageError(f"item {n} must be a Passage, got {type(passage).__name__}: use Passage(id=…, text=…)")
-        if problem := _find_problem(n, passage):
+        if problem := find_problem(n, passage):
             raise PassageError(f"{problem}; nothing was changed")
 
 
-def _find_problem(n: int, passage: Passage) -> str:
-    """Return what is wrong with a passage; empty if nothing is."""
+def find_problem(n: int, passage: Passage) -> str:
+    """Return what is wrong with the passage at place `n`; empty if nothing is."""
     if not isinstance(passage.id, str) or not passage.id:
         return f"the id of item {n} must be a non-empty string, got {passage.id!r}"
     if not isinstance(passage.text, str) or not passage.text.strip():

@@ -27,6 +27,7 @@ from meve.errors import (
     ValidationError,
     wrap_errors,
 )
+from meve.pipeline._preparation import find_problem
 from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
 from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex
@@ -239,9 +240,11 @@ def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
 
 def _read_passages(file: Path) -> Iterator[tuple[int, StoredPassage]]:
     with file.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
+        for n, line in enumerate(lines):
             data = parse_json(line)
             passage = Passage(id=data["id"], title=data["title"], text=data["text"], metadata=data["metadata"])
+            if problem := find_problem(n, passage):
+                raise IndexCorruptError(f"{PASSAGES} of an index: {problem}")
             tokens = _check_number(data["tokens"], "tokens")
             yield _check_number(data["row"], "row"), StoredPassage(passage=passage, tokens=tokens)
 
