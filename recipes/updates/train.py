@@ -45,6 +45,8 @@ CONFIG = TrainingConfig(
     epochs=2, batch_size=32, learning_rate=8e-5, warmup=0.05, max_length=192, dropout=0.05, frozen_layers=1, bf16=True
 )
 WINDOW = 192
+CALIBRATED = 1_500
+"""The number of pairs held out of training on which the calibration is fitted."""
 ATTRIBUTES = 6_000
 """The number of pairs of plain statements about attributes, before pairs of equal statements are left out."""
 DIALOGUES = 4_000
@@ -60,7 +62,10 @@ NEWER = ("settings", "remarks", "reworded")
 MIX = {"newer": 1_200, "ordinary": 500, "read": 400, "talk": 1_100, "random": 200}
 """The numbers of pairs of each kind that the second training reads."""
 SAMPLED = 200
-"""The number of training pairs on which activations are measured."""
+"""The number of pairs of records on which activations are measured, and rankings compared.
+
+Small talk would tell nothing there: the model gives nearly the same score to all of it.
+"""
 
 
 def main() -> None:
@@ -83,7 +88,8 @@ def main() -> None:
 
     trained = fine_tune(given.base, pairs, given.work, FURTHER if given.further else CONFIG, report)
     held_out = list(make_pairs([record for record in read_records() if is_held_out(record)]))
-    package(trained, rng.sample(pairs, SAMPLED), held_out, given.to)
+    samples = rng.sample(list(make_pairs(read_known())), SAMPLED)
+    package(trained, samples, rng.sample(held_out, CALIBRATED), given.to)
 
 
 def gather_pairs(data: Path, rng: random.Random) -> list[LabelledPair]:

@@ -18,15 +18,15 @@ from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import DIFFERENT, SIMILAR, RuleUpdateJudge, UpdateVerdict
 
 logger = logging.getLogger("meve")
-ALONE = 0.92
+ALONE = 0.88
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
-DISTANT = 0.96
+DISTANT = 0.92
 """The same of statements whose embeddings are less similar than `SIMILAR`."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
 EACH_CLAUSE = 0.5
 """The least probability of each clause of an older statement that the model alone replaces."""
-AGREED = 0.65
+AGREED = 0.4
 """The least probability at which a verdict of the rules holds."""
 NEAR = 2
 """The number of words in which two statements may differ and yet be judged by the rules alone: "class 2b" and "2c"."""
@@ -47,8 +47,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
     in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
-    or tells of an event, an allergy or a chronic illness. Of an older one with several clauses, the model must also find it
-    likely that each of them no longer holds. Each pair is read once.
+    or tells of an event, an allergy or a chronic illness. Of an older one with several clauses, the model must also
+    find it likely that each of them no longer holds. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
