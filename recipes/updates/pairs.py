@@ -4,6 +4,9 @@ A record holds a statement (`old`), statements after which it no longer holds (`
 (`same`), and statements beside which it may hold (`keeps`): of another person or thing, of a plan, an exception, a
 part, the past. What ends or keeps a statement does the same to its paraphrase. What may hold beside it may also be the
 older one.
+
+`together.jsonl` holds statements of one person each row, which all hold; `small_talk.txt` what ends nothing and can't
+end.
 """
 
 import gzip
@@ -11,7 +14,7 @@ import hashlib
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,7 +24,10 @@ from meve.ports import Embedder
 from meve.types import LabelledPair
 
 Record: TypeAlias = Mapping[str, str | list[str]]
-FOLDER = Path(__file__).parent / "statements"
+HERE = Path(__file__).parent
+FOLDER = HERE / "statements"
+CHATS = 6
+"""The number of other lines of small talk, of older statements and of newer ones with which each line is paired."""
 UNRELATED = 3
 """The number of statements of other records with which each record's is paired."""
 ALIKE = (0.35, 0.9)
@@ -30,9 +36,9 @@ FIRST, LAST = 40, 500
 """The ranks, by cosine, of the other records' statements that are drawn: the nearest may truly end the older one."""
 
 
-def read_records(folder: Path = FOLDER) -> list[Record]:
-    """Return the records of all files."""
-    files = sorted(folder.glob("*.jsonl"))
+def read_records(names: Sequence[str] = ()) -> list[Record]:
+    """Return the records of the files with these names, without their suffix; of all files if none is given."""
+    files = [FOLDER / f"{name}.jsonl" for name in names] or sorted(FOLDER.glob("*.jsonl"))
     return [json.loads(line) for file in files for line in file.read_text("utf-8").splitlines()]
 
 
@@ -61,6 +67,26 @@ def make_unrelated_pairs(records: Sequence[Record], embedder: Embedder, rng: ran
         near = [i for i in np.argsort(-cosines[n])[FIRST:LAST].tolist() if others[i][1] != n]
         for i in rng.sample(near, UNRELATED):
             yield LabelledPair(query=str(record["old"]), passage=others[i][0], relevant=False)
+
+
+def make_random_pairs(records: Sequence[Record], count: int, rng: random.Random) -> Iterator[LabelledPair]:
+    """Yield pairs of a record's statement and one that ends another record's."""
+    for _ in range(count):
+        one, other = rng.sample(records, 2)
+        yield LabelledPair(query=str(one["old"]), passage=rng.choice(other["ends"]), relevant=False)
+
+
+def make_talk_pairs(records: Sequence[Record], rng: random.Random) -> Iterator[LabelledPair]:
+    """Yield pairs of what one person told of one thing, and pairs with small talk; all of them hold."""
+    for row in map(json.loads, (HERE / "together.jsonl").read_text("utf-8").splitlines()):
+        yield from (LabelledPair(query=a, passage=b, relevant=False) for a, b in permutations(row, 2))
+    lines = (HERE / "small_talk.txt").read_text("utf-8").splitlines()
+    told = [str(record["old"]) for record in records]
+    newer = [text for record in records for text in (*record["ends"], *record["keeps"])]
+    for line in lines:
+        chats = rng.sample([other for other in lines if other != line], CHATS)
+        yield from (LabelledPair(query=a, passage=line, relevant=False) for a in (*rng.sample(told, CHATS), *chats))
+        yield from (LabelledPair(query=line, passage=b, relevant=False) for b in rng.sample(newer, CHATS))
 
 
 def make_dialogue_pairs(file: Path, embedder: Embedder, count: int, rng: random.Random) -> Iterator[LabelledPair]:

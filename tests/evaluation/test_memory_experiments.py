@@ -18,6 +18,7 @@ from meve.evaluation.experiments.memory import (
     extraction,
     false_facts,
     isolation,
+    long_memories,
     prompt_size,
     sensitivity,
     stories,
@@ -291,6 +292,24 @@ def test_extraction_needs_the_labelled_turns(environment, tmp_path):
     labels.write_text(labels.read_text().replace("D1:1", "D9:9"))
     with pytest.raises(DatasetError, match=r"labels.jsonl line 1: the data has no turn 'D9:9' in 'c' of locomo"):
         extraction.run_extraction(replace(environment, data=tmp_path), lambda *_: None, labels=labels)
+
+
+def test_long_memories_counts_what_maintenance_closes_among_all_statements(environment, tmp_path):
+    """Of each speaker by himself: Ben's new home ends nothing that Ann told."""
+    said = [
+        ("Ann", "I live in Berlin. I have a dog."),
+        ("Ben", "I live in Rome. I live in Milan."),
+        ("Ann", "I like tea. I like tea."),
+        ("Ann", "I live in Hamburg."),
+    ]
+    turns = [{"speaker": speaker, "text": text} for speaker, text in said]
+    conversation = {"conversation_id": "c", "speakers": ["Ann", "Ben"], "sessions": [{"turns": turns}]}
+    (tmp_path / "locomo").mkdir()
+    (tmp_path / "locomo" / "conversations.jsonl").write_text(json.dumps(conversation))
+    values = run_experiment(long_memories.run_long_memories, replace(environment, data=tmp_path))
+    assert values[long_memories.TUNING, long_memories.CLOSED] == pytest.approx(2 / 6)
+    with pytest.raises(EvaluationError, match="needs --data DIR"):
+        long_memories.run_long_memories(environment, lambda *_: None)
 
 
 def test_experiment_runs_by_default_only_with_its_files(tmp_path):

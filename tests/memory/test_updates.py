@@ -8,6 +8,7 @@ import pytest
 from meve.errors import ConfigurationError, ModelError
 from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, TrainedUpdateJudge, UpdateVerdict
 from meve.memory._contradiction import claims, values
+from meve.memory._contradiction.statements import parse_statement
 from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
 
@@ -109,6 +110,14 @@ READ = [
     ("Mum's at the bakery until two.", "Mum's retired."),
 ]
 """Changes that no rule finds."""
+HOLDS = [
+    ("I live in Leuven and I teach maths.", "I quit teaching, I'm a gardener."),
+    ("I keep three cats, and my sister lives next door.", "My sister moved away."),
+    ("I had an operation on my knee.", "My knee has healed, I walk without a stick."),
+    ("Little acts of kindness can brighten a day.", "You are doing a great thing."),
+    ("My friends mean the world to me.", "A lot has happened since we last spoke."),
+]
+"""Part of what the older statement tells holds, or it tells of an event or a feeling, which nothing ends."""
 
 
 @pytest.fixture(scope="module", params=[RuleUpdateJudge, TrainedUpdateJudge])
@@ -137,6 +146,18 @@ def test_the_model_finds_changes_that_rules_miss(older, newer):
     verdict = TrainedUpdateJudge().judge(older, newer)
     assert verdict.relation == "replaces"
     assert verdict.probability > 0.5
+
+
+@pytest.mark.parametrize(("older", "newer"), HOLDS)
+def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
+    assert TrainedUpdateJudge().judge(older, newer).relation == "different"
+
+
+def test_the_model_must_be_surer_of_statements_in_quite_other_words():
+    older, newer = map(parse_statement, ("I sing in the church choir.", "I had to stop, my voice is gone."))
+    judge = TrainedUpdateJudge(alone=0.0, agreed=0.0)
+    assert judge.compare_statements(older, newer, similarity=0.5).relation == "replaces"
+    assert judge.compare_statements(older, newer, similarity=0.1).relation == "different"
 
 
 def test_a_change_that_the_model_finds_is_logged_with_its_probability_and_can_be_undone(memory):

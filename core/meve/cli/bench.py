@@ -188,7 +188,7 @@ def memory(
     """Measure governed memory: what it keeps, finds, hides and forgets.
 
     Covers expiry, isolation, false facts, tags, contradictions, updates, prompts, users' facts and stories. With LoCoMo
-    and sgd_memory in the data folder, it also covers extraction.
+    and sgd_memory in the data folder, it also covers extraction and long memories.
     """
     require_for_bench("memory", embedder=embedder)
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes

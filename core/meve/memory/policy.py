@@ -182,7 +182,7 @@ class Pruning(_PolicySection):
 class Merging(_PolicySection):
     """When memories are compared and count as duplicates, and when related ones are summarised."""
 
-    nominate: Fraction = 0.4
+    nominate: Fraction = 0.2
     """Minimum cosine of memories that are compared; maintenance also compares those that share a rare word."""
     similarity: Fraction = 0.92
     """Minimum cosine of duplicates, which must also say the same."""

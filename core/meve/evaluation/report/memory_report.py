@@ -10,6 +10,7 @@ from meve.evaluation.experiments.memory import (
     extraction,
     false_facts,
     isolation,
+    long_memories,
     memory_speed,
     prompt_size,
     recall,
@@ -46,6 +47,7 @@ DESCRIPTIONS = {
     "of a question's facts. The ranking was tuned on five of the users.",
     extraction.NAME: "300 turns labelled by hand, half of which served to write the rules. Cases are sentences.",
     extraction.SECRETS: "Shares of texts in which the detector sees a secret; none of them was picked for one.",
+    long_memories.NAME: "What the speakers of LoCoMo tell, by the rules of extraction; hardly any of it ends another.",
     recall.NAME: "LoCoMo: the mean share of a question's evidence among ten memories, and milliseconds a question. A "
     "star marks a paired difference to the memory. The default weights were chosen on these questions.",
     memory_speed.NAME: "Milliseconds without those of the models, which are stated separately. Users of "

@@ -12,22 +12,32 @@ from cachetools import LRUCache
 from meve._fork_safety import ForkSafeLock
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
-from meve.memory._contradiction.lexicon import HEALTH
+from meve.memory._contradiction.lexicon import HEALTH, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict
+from meve.memory._contradiction.updates import DIFFERENT, SIMILAR, RuleUpdateJudge, UpdateVerdict
 
 logger = logging.getLogger("meve")
-ALONE = 0.92
+ALONE = 0.88
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
-AGREED = 0.65
+DISTANT = 0.92
+"""The same of statements whose embeddings are less similar than `SIMILAR`."""
+LEAST_SIMILAR = 0.2
+"""The least cosine of statements that the model reads if no rule finds a change."""
+EACH_CLAUSE = 0.5
+"""The least probability of each clause of an older statement that the model alone replaces."""
+AGREED = 0.4
 """The least probability at which a verdict of the rules holds."""
 NEAR = 2
 """The number of words in which two statements may differ and yet be judged by the rules alone: "class 2b" and "2c"."""
 SIMPLE = 12
 """The most words, without articles, of an older statement that the model alone replaces: a longer one tells more."""
-_CLAUSE_MARK = re.compile(r"[,;:(\u2013]| - ")
-"""Signs between clauses."""
+_BEGINNINGS = VERBS | {"i", "we", "he", "she", "it", "they", "my", "our", "his", "her", "their", "the"}
+"""Words with which a clause begins after "and"."""
+_CLAUSE_MARK = re.compile(
+    rf"[,;:(\u2013](?!\d)|\)| - |[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
+)
+"""What stands between clauses."""
 _CACHED = 200_000
 
 
@@ -37,7 +47,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
     in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
-    has several clauses, or tells of an allergy or a chronic illness. Each pair is read once.
+    or tells of an event, an allergy or a chronic illness. Of an older one with several clauses, the model must also
+    find it likely that each of them no longer holds. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -60,20 +71,20 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         self._known: LRUCache[bytes, float] = LRUCache(_CACHED)
         self._lock = ForkSafeLock()
 
-    def compare_statements(self, older: Statement, newer: Statement, *, are_similar: bool = True) -> UpdateVerdict:
-        """Return the relation of parsed statements; only statements with a similar embedding are read by the model.
+    def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
+        """Return the relation of parsed statements; the less similar they are, the surer the model must be.
 
         Raises:
             ModelError: the model failed.
         """
-        verdict = super().compare_statements(older, newer, are_similar=are_similar)
-        if verdict.relation == "same" or not (are_similar or verdict.relation == "replaces"):
-            return verdict
+        verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
-        if _are_near(older, newer) or not (is_found or _may_decide(older)):
+        may_decide = similarity >= LEAST_SIMILAR and _may_decide(older)
+        if verdict.relation == "same" or _are_near(older, newer) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
-        if probability < (self._agreed if is_found else self._alone):
+        alone = self._alone if similarity >= SIMILAR else max(self._alone, DISTANT)
+        if probability < (self._agreed if is_found else alone) or not (is_found or self._ends_each(older, newer)):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
 
@@ -91,6 +102,11 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             logger.warning("a search shows both of two memories, since the model of updates failed: %s", error)
             return DIFFERENT
         return replace(verdict, probability=probability) if probability >= self._agreed else DIFFERENT
+
+    def _ends_each(self, older: Statement, newer: Statement) -> bool:
+        """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
+        clauses = [clause for clause in _CLAUSE_MARK.split(older.text) if len(clause.split()) > 1]
+        return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
 
     def _estimate(self, older: str, newer: str) -> float:
         """Return the probability that the newer statement ends the older one; 0 for one too long to be read."""
@@ -112,8 +128,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 def _may_decide(older: Statement) -> bool:
     """Return whether the model alone may find that another statement replaces this one."""
     words = older.claim.words
-    tells_one_thing = len(words) <= SIMPLE and _CLAUSE_MARK.search(older.text) is None
-    return tells_one_thing and HEALTH.isdisjoint(words)
+    return len(words) <= SIMPLE and HEALTH.isdisjoint(words) and not older.claim.is_event
 
 
 def _are_near(one: Statement, other: Statement) -> bool:

@@ -10,6 +10,8 @@ from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
+SIMILAR = 0.4
+"""The least cosine of statements of which one may end the other by an announced change."""
 SIMPLE = (10, 14)
 """The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
 
@@ -66,14 +68,20 @@ class RuleUpdateJudge:
         """
         return self.compare_statements(parse_statement(older), parse_statement(newer))
 
-    def compare_statements(self, older: Statement, newer: Statement, *, are_similar: bool = True) -> UpdateVerdict:
-        """Return the relation of parsed statements; a change can replace only a statement with a similar embedding."""
+    def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
+        """Return the relation of parsed statements; a change can replace only a statement with a similar embedding.
+
+        Args:
+            older: what the user said first.
+            newer: what the user said later.
+            similarity: the cosine of their embeddings.
+        """
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
             return DIFFERENT  # before a model is asked
-        reason = self._find_reason(older, newer, are_similar=are_similar)
+        reason = self._find_reason(older, newer, are_similar=similarity >= SIMILAR)
         if not reason or _may_both_hold(old, new):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=reason)

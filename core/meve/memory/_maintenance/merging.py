@@ -68,8 +68,7 @@ class DuplicateMerger:
         old, new = self._statement(older.record), self._statement(newer.record)
         judge = self._plan.runtime.updates
         if isinstance(judge, RuleUpdateJudge):
-            are_similar = _cosine(older, newer) >= self._plan.policy.merging.nominate
-            return judge.compare_statements(old, new, are_similar=are_similar)
+            return judge.compare_statements(old, new, similarity=_cosine(older, newer))
         return SAME if have_equal_words(old.claim, new.claim) else judge.judge(old.text, new.text)
 
     def _statement(self, record: MemoryRecord) -> Statement:

@@ -14,6 +14,7 @@ from meve.evaluation.experiments.memory.expiry import run_expiry
 from meve.evaluation.experiments.memory.extraction import LABELLED_SETS, run_extraction
 from meve.evaluation.experiments.memory.false_facts import run_false_facts
 from meve.evaluation.experiments.memory.isolation import run_isolation
+from meve.evaluation.experiments.memory.long_memories import NEEDED, run_long_memories
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.experiments.memory.prompt_size import run_prompt_size
 from meve.evaluation.experiments.memory.sensitivity import run_sensitivity
@@ -37,9 +38,10 @@ EXPERIMENTS: Mapping[str, Callable[[Environment, StageProgress], Tally | list[Ta
     "user-facts": run_user_facts,
     "stories": run_stories,
     "extraction": run_extraction,
+    "long-memories": run_long_memories,
 }
 """The experiments by the names that `--only` takes."""
-NEED_DATA: Mapping[str, tuple[str, ...]] = {"extraction": LABELLED_SETS}
+NEED_DATA: Mapping[str, tuple[str, ...]] = {"extraction": LABELLED_SETS, "long-memories": NEEDED}
 """The files of the data folder that an experiment needs."""
 
 
