@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -110,7 +111,10 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
         conversation = self.conversation(block_kwargs.get("session_id") or "")
         if not question or not len(conversation):
             return ""
-        context = await run_in_thread(lambda: conversation.retrieve(question, max_tokens=self.max_tokens))
+        anchor = _find_anchor(conversation, messages or [])
+        if anchor is None:
+            return ""
+        context = await run_in_thread(lambda: conversation.retrieve(question, anchor, max_tokens=self.max_tokens))
         return context.text
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -136,3 +140,24 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
         return Conversation(
             embedder=self.embedder, verifier=self.verifier, tokens=self.tokens, policy=self.policy, ranking=self.ranking
         )
+
+
+def _find_anchor(conversation: Conversation, messages: Sequence[ChatMessage]) -> str | None:
+    """Return the turn to which the last of the messages in short-term memory leads back; None if it begins anew.
+
+    A message with several parents leads to the main one.
+    """
+    known = conversation.graph.positions
+    at = conversation.latest
+    leads: dict[str, str | None] = {}
+    for message in messages:
+        extra = message.additional_kwargs
+        name = str(extra.get("id", ""))
+        if name in known:
+            at = name
+        elif "parent" in extra:
+            parent = extra["parent"]
+            parent = next(iter(parent), None) if isinstance(parent, list | tuple) else parent
+            at = None if parent in (None, "") else leads.get(str(parent), str(parent))
+        leads[name] = at
+    return at

@@ -65,6 +65,19 @@ async def test_block_closes_an_abandoned_branch():
     assert "login cookie" not in text
 
 
+@pytest.mark.parametrize("parent", ["a", ["a", "b"]])
+async def test_branch_that_is_still_in_short_term_memory_closes_the_other_one(parent):
+    block = make_block()
+    await block.aput([message("login fails", id="a"), message("login cookie", id="b")])
+    fork = [message("login token", id="c", parent=parent), message("why login", "assistant"), message("login")]
+    assert await block.aget(fork) == "From user: login fails"
+    assert "login cookie" in await block.aget([*fork, message("login", id="d", parent="b")])
+    assert "login cookie" not in await block.aget([*fork, message("login", parent="b"), message("login", parent="c")])
+    assert await block.aget([message("login", parent=None)]) == ""
+    with pytest.raises(UnknownIdError, match="there is no turn 'x'"):
+        await block.aget([message("login", parent="x")])
+
+
 async def test_block_keeps_sessions_apart_and_forgets_them():
     block = make_block()
     await block.aput([message("login secret", session_id="1"), message("login other", session_id="2")])
