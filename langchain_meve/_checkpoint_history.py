@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any, TypeAlias
 
 from langchain_core.messages import BaseMessage
 
 from langchain_meve._messages import message_id, message_role
 from meve.conversation import PlacedTurn
+from meve.errors import ConfigurationError
 
 _Key: TypeAlias = tuple[str, int, str]
 """A message's id, how often the id came before in the list, and its text."""
@@ -41,6 +43,9 @@ def read_history(checkpoints: Iterable[Any], key: str) -> ThreadHistory:
     Args:
         checkpoints: LangGraph's `CheckpointTuple`s, parents before their children.
         key: the state's key that holds the messages.
+
+    Raises:
+        ConfigurationError: a checkpoint that doesn't hold a list of messages itself.
     """
     turns: list[PlacedTurn] = []
     made: dict[tuple[str | None, _Key], str] = {}
@@ -79,5 +84,12 @@ def _checkpoint_id(config: Any) -> str:
 
 
 def _messages(checkpoint: Any, key: str) -> list[BaseMessage]:
-    values = checkpoint.checkpoint.get("channel_values", {}).get(key) or []
-    return [message for message in values if isinstance(message, BaseMessage)]
+    state = checkpoint.checkpoint
+    held = state.get("channel_values", {}).get(key, [])
+    is_missing = key in state.get("channel_versions", {}) and key not in state.get("channel_values", {})
+    if is_missing or type(held) not in (list, tuple, NoneType):
+        raise ConfigurationError(
+            f"a checkpoint doesn't hold {key!r:.80} itself: messages_key must name a list of messages that is kept "
+            "with a reducer such as add_messages, not with DeltaChannel"
+        )
+    return [message for message in held or [] if isinstance(message, BaseMessage)]

@@ -83,7 +83,7 @@ class MeVeHistoryRetriever(BaseRetriever):
             kwargs: `k`, and any value of `meve.RetrieverConfig`, for this call.
 
         Raises:
-            ConfigurationError: no thread, or an unknown option.
+            ConfigurationError: no thread, an unknown option, or checkpoints that don't hold the messages themselves.
             AdmissibilityError: the checkpointer doesn't hold the checkpoint; nothing was searched.
             MeveError: what `meve.conversation.Conversation.retrieve` raises.
         """

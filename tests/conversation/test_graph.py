@@ -45,6 +45,12 @@ def test_parent_may_come_after_its_reply():
     assert [turn.id for turn in graph.turns] == ["a", "b"]
 
 
+def test_latest_turn_of_messages_in_reverse_order_is_the_end_of_their_line():
+    conversation = make_conversation(records()[::-1])
+    assert conversation.latest == conversation.graph.turns[-1].id
+    assert not conversation.graph.replies[-1]
+
+
 def test_turn_with_two_parents_is_a_reply_to_both():
     graph = graph_of(
         [
@@ -165,10 +171,12 @@ def test_messages_of_model_providers_keep_tool_calls_as_turns_without_text():
             {"type": "function_call", "call_id": "d", "name": "w", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "d", "output": "22 C"},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "e", "content": "23 C"}]},
+            {"type": "reasoning", "id": "r", "summary": []},
+            {"type": "web_search_call", "id": "w", "status": "completed"},
         ]
     )
-    assert [turn.text for turn in graph.turns] == ["Weather?", "", "21 C", "", "22 C", "23 C"]
-    assert graph.parents.tolist() == [-1, 0, 1, 2, 3, 4]
+    assert [turn.text for turn in graph.turns] == ["Weather?", "", "21 C", "", "22 C", "23 C", "", ""]
+    assert graph.parents.tolist() == [-1, 0, 1, 2, 3, 4, 5, 6]
 
 
 def test_old_claude_export_without_parents_is_a_line(tmp_path):

@@ -1,9 +1,12 @@
 """Test the retriever over a LangGraph checkpointer's history, above all that a fork doesn't see its sibling."""
 
+import itertools
 import sqlite3
+from typing import Annotated, TypedDict
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -152,6 +155,21 @@ def test_other_thread_is_never_seen(saver):
     say(graph, "first question")
     say(graph, "foreign question", {"configurable": {"thread_id": "2"}})
     assert "foreign question" not in str(texts(make_retriever(saver).invoke("question", THREAD)))
+
+
+def test_history_that_checkpoints_do_not_hold_is_an_error_instead_of_no_documents(saver):
+    class State(TypedDict):
+        messages: Annotated[list, DeltaChannel(lambda state, writes: [*state, *itertools.chain(*writes)])]
+        name: str
+
+    graph = StateGraph(State)
+    graph.add_node("answer", lambda state: {"messages": [AIMessage("answer")], "name": "Ana"})
+    graph.add_edge(START, "answer")
+    say(graph.compile(checkpointer=saver), "first question")
+    with pytest.raises(ConfigurationError, match="doesn't hold 'messages' itself: .* not with DeltaChannel"):
+        make_retriever(saver).invoke("question", THREAD)
+    with pytest.raises(ConfigurationError, match="doesn't hold 'name' itself"):
+        make_retriever(saver, messages_key="name").invoke("question", THREAD)
 
 
 async def test_async_call_gives_the_same(saver):

@@ -1,5 +1,6 @@
 """Convert messages of frameworks and plain records to turns with a place in a conversation."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -13,6 +14,8 @@ _PARENT_KEYS = ("parents", "parent", "parent_id")
 _TIME_KEYS = ("time", "timestamp", "created_at", "create_time")
 _CALL_KEYS = frozenset({"tool_calls", "function_call", "arguments"})
 """The keys of a message that calls a tool and may hold no text."""
+_TEXTLESS_TYPE = re.compile(r"reasoning|\w+_call")
+"""The types of items of OpenAI's Responses interface that may hold no text."""
 _SPEAKERS = {"human": "user", "ai": "assistant"}
 
 
@@ -103,11 +106,11 @@ def _place_message(message: Any, n: int, before: str | None) -> PlacedTurn:  # n
 
 
 def _read_record_text(record: Mapping[str, Any], n: int) -> object:
-    """Return the text of a record; empty for one that only calls a tool."""
+    """Return the text of a record; empty for one that only calls a tool or reasons."""
     if record.get("text") is not None:
         return record["text"]
     key = next((key for key in ("content", "output") if key in record), None)
-    if key is None and not _CALL_KEYS & record.keys():
+    if key is None and not _CALL_KEYS & record.keys() and not _TEXTLESS_TYPE.fullmatch(str(record.get("type"))):
         keys = ", ".join(map(str, record))
         raise ValidationError(f"turn {n} has neither text nor content, only the keys {keys}: give one of the two")
     return "" if key is None else read_text(record[key], n)

@@ -187,7 +187,8 @@ class Conversation:
             graph, latest = self._state
             new = place_messages(messages, latest, len(graph))
             if new:
-                self._state = graph.extend(new), new[-1].id
+                extended = graph.extend(new)
+                self._state = extended, extended.turns[-1].id
 
     def cut_slice(self, anchor: str | None = None, policy: SlicePolicy | None = None) -> Slice:
         """Return the turns that a question at a turn may reach.
