@@ -240,6 +240,8 @@ def test_bad_weights_are_refused():
         Ranking.fitted({})
     with pytest.raises(ConfigurationError, match="unknown option 'recensy' of Ranking: did you mean 'recency'"):
         Ranking.fitted({"recensy": 1})
+    with pytest.raises(ConfigurationError, match=r"dimensions must be Weights\(…\), got {'depth': 1.0}"):
+        Ranking(dimensions={"depth": 1.0})
 
 
 @pytest.mark.parametrize(("weights", "best"), [({"own": 1.0}, "b"), ({"own": -1.0}, "a"), ({"addressed": 1.0}, "a")])

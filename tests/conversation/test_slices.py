@@ -141,6 +141,8 @@ def test_wide_conversation_is_cut_without_looking_at_every_pair_of_siblings(most
         ({"min_priority": 0}, "min_priority must be above 0"),
         ({"max_turns": 0}, "max_turns"),
         ({"phases": {"x": 2}}, "the weight of phase 'x'"),
+        ({"phases": ["x"]}, "phases must be a mapping"),
+        ({"phases": {1: 0.5}}, "phases must be a mapping"),
     ],
 )
 def test_bad_policy_is_refused(options, message):
@@ -174,6 +176,7 @@ class Authority:
         ({"policy": PAPER}, "the slice is for the anchor '9'"),
         ({"turns": ("1", "other")}, "holds the unknown turn 'other'"),
         ({"turns": ("1", "1")}, "holds a turn twice"),
+        ({"turns": None}, "cutting the slice failed: TypeError"),
     ],
 )
 def test_slice_that_answers_another_request_is_refused_and_nothing_is_searched(changes, message):
@@ -181,10 +184,11 @@ def test_slice_that_answers_another_request_is_refused_and_nothing_is_searched(c
         make_conversation(authority=Authority(**changes)).retrieve("Why is login failing?", "9")
 
 
-def test_authority_that_fails_stops_the_retrieval():
+@pytest.mark.parametrize("error", [AdmissibilityError, OSError])
+def test_authority_that_fails_stops_the_retrieval(error):
     class Down:
         def cut(self, graph, anchor, policy):
-            raise AdmissibilityError("the kernel doesn't answer")
+            raise error("the kernel doesn't answer")
 
     with pytest.raises(AdmissibilityError, match="doesn't answer"):
         make_conversation(authority=Down()).retrieve("Why?", "9")

@@ -74,6 +74,8 @@ def measure_conservation(vectors: npt.NDArray[np.floating], salience: npt.NDArra
 def check_conservation(before: ConservationMetrics, after: ConservationMetrics, threshold: float = 0.05) -> None:
     """Check that a change of the memory kept its magnitude.
 
+    The magnitude of vectors of length 1 is always 1, so this finds vectors of other lengths, not lost or repeated ones.
+
     Args:
         before: the metrics before the change.
         after: those after it.
@@ -86,7 +88,7 @@ def check_conservation(before: ConservationMetrics, after: ConservationMetrics, 
     if change > threshold:
         raise ConservationError(
             f"the magnitude changed by {change:.2%}, from {before.magnitude:.4g} to {after.magnitude:.4g}: at most "
-            f"{threshold:.2%} is allowed; normalise the vectors, or look for lost or repeated turns"
+            f"{threshold:.2%} is allowed; look for vectors of another length than 1, and normalise them"
         )
 
 

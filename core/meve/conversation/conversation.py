@@ -29,7 +29,7 @@ from meve.conversation.graph import PlacedTurn, TurnGraph
 from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.conversation.ranking import Ranking, SliceView, TrajectoryScorer
 from meve.conversation.result import add_slice
-from meve.conversation.slices import LocalAuthority, Slice, SliceAuthority, SlicePolicy, check_slice
+from meve.conversation.slices import LocalAuthority, Slice, SliceAuthority, SlicePolicy, ask_authority
 from meve.errors import ConfigurationError, EmptyCorpusError, ModelError, wrap_errors
 from meve.pipeline._preparation import TokenCounters
 from meve.pipeline._scorers import SimilarityScorer, VerifierScorer
@@ -187,8 +187,7 @@ class Conversation:
             graph, latest = self._state
             new = place_messages(messages, latest, len(graph))
             if new:
-                extended = graph.extend(new)
-                self._state = extended, extended.turns[-1].id
+                self._state = (extended := graph.extend(new)), extended.turns[-1].id
 
     def cut_slice(self, anchor: str | None = None, policy: SlicePolicy | None = None) -> Slice:
         """Return the turns that a question at a turn may reach.
@@ -330,8 +329,7 @@ class Conversation:
             raise EmptyCorpusError("the conversation has no turns: add messages first")
         policy = _check("policy", policy or self.policy, SlicePolicy)
         graph.position(anchor)
-        cut = self.authority.cut(graph, anchor, policy)
-        return cut, check_slice(cut, graph, anchor, policy)
+        return ask_authority(self.authority, graph, anchor, policy)
 
     def _load_embedder(self) -> CachedEmbedder:
         if self._embedder is None:

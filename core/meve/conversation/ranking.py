@@ -40,7 +40,7 @@ class Ranking:
     trajectory` measures them, and fits others. With other weights the threshold may need another value.
 
     Raises:
-        ConfigurationError: a weight that is no finite number, or all weights 0.
+        ConfigurationError: a weight that is no finite number, all weights 0, or settings of another type.
 
     >>> Ranking.paper().trajectory
     0.3
@@ -80,6 +80,9 @@ class Ranking:
                 raise ConfigurationError(f"the weight {name} must be a finite number, got {value!r:.40}")
         if not any(getattr(self, name) for name in FEATURES):
             raise ConfigurationError(f"one of the weights {', '.join(FEATURES)} must not be 0")
+        for name, value, kind in (("dimensions", self.dimensions, Weights), ("ring", self.ring, AttentionConfig)):
+            if not isinstance(value, kind):
+                raise ConfigurationError(f"{name} must be {kind.__name__}(…), got {value!r:.80}")
 
     @classmethod
     def paper(cls) -> Self:

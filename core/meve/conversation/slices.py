@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve.conversation.graph import TurnGraph
-from meve.errors import AdmissibilityError, ConfigurationError
+from meve.errors import AdmissibilityError, ConfigurationError, wrap_errors
 
 Edge: TypeAlias = Literal["parent", "child", "sibling"]
 """A step of the walk: from the anchor's line to a turn before it, from a turn to a reply, or to the next or the
@@ -54,6 +54,8 @@ class SlicePolicy:
     """The most turns of a slice, at least 1; None for no limit."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.phases, Mapping) or not all(isinstance(name, str) for name in self.phases):
+            raise ConfigurationError(f"phases must be a mapping of names to weights, got {self.phases!r:.80}")
         weights = {name: getattr(self, name) for name in get_args(Edge)}
         weights |= {f"the weight of phase {name!r:.40}": weight for name, weight in self.phases.items()}
         for name, value in (*weights.items(), ("min_priority", self.min_priority)):
@@ -162,6 +164,20 @@ def cut_slice(graph: TurnGraph, anchor: str, policy: SlicePolicy, *, max_closed:
     ]  # fmt: skip
     priorities = {graph.turns[n].id: priority for n, priority in sorted(admitted.items())}
     return Slice(anchor=anchor, policy=policy, turns=tuple(turns), priorities=priorities, closed=tuple(closed))
+
+
+def ask_authority(
+    authority: SliceAuthority, graph: TurnGraph, anchor: str, policy: SlicePolicy
+) -> tuple[Slice, npt.NDArray[np.int64]]:
+    """Return an authority's slice and the positions of its turns, shape (m,), after checking it as `check_slice` does.
+
+    Raises:
+        AdmissibilityError: the authority failed, or its slice doesn't answer this request.
+        UnknownIdError: no turn has the anchor's id.
+    """
+    with wrap_errors(AdmissibilityError, "cutting the slice"):
+        cut = authority.cut(graph, anchor, policy)
+        return cut, check_slice(cut, graph, anchor, policy)
 
 
 def check_slice(cut: object, graph: TurnGraph, anchor: str, policy: SlicePolicy) -> npt.NDArray[np.int64]:
