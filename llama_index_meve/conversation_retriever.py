@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._message_content import last_question, role_of, text_of
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes
+from meve._warn_once import warn_once
 from meve.conversation import Conversation, Ranking, SlicePolicy
 from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
 from meve.integrations._option_names import translate_options
@@ -72,7 +73,8 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
     """Keeps the messages that leave a `Memory`'s short-term memory as a graph, and returns what a question may reach.
 
     A message whose `additional_kwargs` hold a `parent` (the id of a message) begins a branch there; `id` names a
-    message. Each session has its own conversation, in memory only. System messages are left out.
+    message. One whose parent the block doesn't hold begins a line of its own. Each session has its own conversation, in
+    memory only. System messages are left out.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -126,7 +128,7 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
 
     def _add(self, message: ChatMessage) -> None:
         extra = message.additional_kwargs
-        record = {"text": text_of(message), "role": role_of(message)}
+        record: dict[str, Any] = {"text": text_of(message), "role": role_of(message)}
         record |= {key: extra[key] for key in ("id", "parent", "time") if key in extra}
         session = extra.get("session_id") or ""
         with self._lock:
@@ -134,6 +136,8 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
             self._sessions[session] = conversation
             while len(self._sessions) > self.max_sessions:
                 self._sessions.popitem(last=False)
+            if "parent" in record:
+                record["parent"] = _known_parents(conversation, record["parent"])
             conversation.extend([record])
 
     def _make(self) -> Conversation:
@@ -145,19 +149,35 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
 def _find_anchor(conversation: Conversation, messages: Sequence[ChatMessage]) -> str | None:
     """Return the turn to which the last of the messages in short-term memory leads back; None if it begins anew.
 
-    A message with several parents leads to the main one.
+    A message with several parents leads to the first one that is known.
     """
-    known = conversation.graph.positions
     at = conversation.latest
-    leads: dict[str, str | None] = {}
+    leads: dict[str, str | None] = {name: name for name in conversation.graph.positions}
     for message in messages:
-        extra = message.additional_kwargs
-        name = str(extra.get("id", ""))
-        if name in known:
+        name = str(message.additional_kwargs.get("id", ""))
+        if name not in conversation.graph.positions:
+            if "parent" in message.additional_kwargs:
+                parents = _as_list(message.additional_kwargs["parent"])
+                at = next((leads[parent] for parent in parents if parent in leads), None)
+            leads[name] = at
+        else:
             at = name
-        elif "parent" in extra:
-            parent = extra["parent"]
-            parent = next(iter(parent), None) if isinstance(parent, list | tuple) else parent
-            at = None if parent in (None, "") else leads.get(str(parent), str(parent))
-        leads[name] = at
     return at
+
+
+def _known_parents(conversation: Conversation, parent: object) -> list[str]:
+    """Return the parents that the conversation holds; a message without one begins anew and sees no other line."""
+    parents = _as_list(parent)
+    known = [each for each in parents if each in conversation.graph.positions]
+    if len(known) < len(parents):
+        warn_once(
+            "parents of a conversation block", "a message names the parent %.80r, which the block doesn't hold, such "
+            "as one from before a restart: without another parent it begins a line of its own",
+            next(each for each in parents if each not in known),
+        )  # fmt: skip
+    return known
+
+
+def _as_list(parent: object) -> list[str]:
+    values = parent if isinstance(parent, list | tuple) else [parent]
+    return [str(each) for each in values if each is not None and each != ""]

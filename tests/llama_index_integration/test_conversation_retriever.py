@@ -74,8 +74,15 @@ async def test_branch_that_is_still_in_short_term_memory_closes_the_other_one(pa
     assert "login cookie" in await block.aget([*fork, message("login", id="d", parent="b")])
     assert "login cookie" not in await block.aget([*fork, message("login", parent="b"), message("login", parent="c")])
     assert await block.aget([message("login", parent=None)]) == ""
-    with pytest.raises(UnknownIdError, match="there is no turn 'x'"):
-        await block.aget([message("login", parent="x")])
+
+
+async def test_message_whose_parent_is_unknown_begins_a_line_and_loses_none_of_its_batch(caplog):
+    block = make_block()
+    assert await block.aget([message("login", parent="x")]) == ""
+    await block.aput([message("login fails", id="a"), message("login token", parent="x"), message("login key")])
+    assert "names the parent 'x', which the block doesn't hold" in caplog.text
+    assert await block.aget([message("login")]) == "From user: login key\nFrom user: login token"
+    assert await block.aget([message("login", parent="x")]) == ""
 
 
 async def test_block_keeps_sessions_apart_and_forgets_them():
