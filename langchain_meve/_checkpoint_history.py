@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any, TypeAlias
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ChatMessage
 
 from langchain_meve._messages import message_id, message_role
 from meve.conversation import PlacedTurn
@@ -92,4 +92,11 @@ def _messages(checkpoint: Any, key: str) -> list[BaseMessage]:
             f"a checkpoint doesn't hold {key!r:.80} itself: messages_key must name a list of messages that is kept "
             "with a reducer such as add_messages, not with DeltaChannel"
         )
-    return [message for message in held or [] if isinstance(message, BaseMessage)]
+    return [message for message in map(_to_message, held or []) if message is not None]
+
+
+def _to_message(value: Any) -> BaseMessage | None:
+    """Return a message, or the one that a mapping with role and content stands for; None for anything else."""
+    if isinstance(value, Mapping) and {"role", "content"} <= value.keys():
+        return ChatMessage(role=str(value["role"]), content=value["content"] or "", id=value.get("id"))
+    return value if isinstance(value, BaseMessage) else None

@@ -1,6 +1,7 @@
 """Test the retriever over a LangGraph checkpointer's history, above all that a fork doesn't see its sibling."""
 
 import itertools
+import operator
 import sqlite3
 from typing import Annotated, TypedDict
 
@@ -170,6 +171,23 @@ def test_history_that_checkpoints_do_not_hold_is_an_error_instead_of_no_document
         make_retriever(saver).invoke("question", THREAD)
     with pytest.raises(ConfigurationError, match=r"doesn.t hold .name. itself"):
         make_retriever(saver, messages_key="name").invoke("question", THREAD)
+
+
+def test_messages_that_are_plain_dicts_are_searched_too(saver):
+    class State(TypedDict):
+        messages: Annotated[list, operator.add]
+
+    graph = StateGraph(State)
+    graph.add_node("answer", lambda state: {"messages": [{"role": "assistant", "content": "answer"}]})
+    graph.add_edge(START, "answer")
+    graph = graph.compile(checkpointer=saver)
+    graph.invoke({"messages": [{"role": "user", "content": "first question"}]}, THREAD)
+    past = graph.get_state(THREAD).config
+    graph.invoke({"messages": [{"role": "user", "content": "second question"}]}, THREAD)
+    graph.invoke({"messages": [{"role": "user", "content": "third question"}]}, past)
+    documents = make_retriever(saver).invoke("question", THREAD)
+    assert texts(documents) == {"first question", "third question", "answer"}
+    assert {document.metadata["speaker"] for document in documents} == {"user", "assistant"}
 
 
 async def test_async_call_gives_the_same(saver):

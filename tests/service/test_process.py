@@ -83,6 +83,8 @@ def test_kernel_is_started_killed_and_restarted_and_keys_are_rotated(tmp_path):
             first = authority.cut(GRAPH, "7", POLICY)
             assert first.turns == SLICE
             assert httpx.get(f"{url}/health").json()["key"] == "2026-10"
+            with pytest.raises(OSError):  # noqa: PT011 - bound to loopback's first address, not to all
+                socket.create_connection(("127.0.0.2", port), 5).close()
             process.kill()
             process.wait()
             with pytest.raises(AdmissibilityError, match="can't be reached"):
