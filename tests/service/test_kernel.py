@@ -1,5 +1,6 @@
 """The kernel over HTTP: what it answers, whom it answers, and that its client never goes on without a slice."""
 
+import re
 import socket
 import threading
 import time
@@ -132,7 +133,19 @@ CASES = [
     ("GET", "/health", None, None, 200),
     ("GET", "/metrics", None, None, 200),
     ("GET", "/openapi.json", None, None, 200),
+    ("GET", "/docs", None, None, 200),
 ]  # fmt: skip
+
+
+def test_page_shows_all_of_the_openapi_document_and_loads_nothing(served):
+    document, answer = httpx.get(f"{served.url}/openapi.json").json(), httpx.get(f"{served.url}/docs")
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert f"<h2>{method.upper()} {path}</h2><p>{operation['summary']}" in answer.text
+            assert all(f"<th>{status}<td>" in answer.text for status in operation["responses"])
+    assert all(f'<h2 id="{name}">' in answer.text for name in document["components"]["schemas"])
+    assert not re.findall(r"<script|<img|<link|https?://", answer.text)
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
 
 
 def test_every_answer_is_as_the_openapi_document_says(tmp_path):

@@ -25,7 +25,8 @@ def known(tmp_path_factory):
             yield served, schemathesis.openapi.from_url(f"{served.url}/openapi.json")
 
 
-OPERATIONS = [("POST", "/slice"), ("POST", "/turns"), ("POST", "/forget"), ("GET", "/health"), ("GET", "/metrics")]
+OPERATIONS = [("POST", path) for path in ("/slice", "/turns", "/forget")]
+OPERATIONS += [("GET", path) for path in ("/health", "/metrics", "/docs")]
 
 
 def test_every_operation_is_tried(known):

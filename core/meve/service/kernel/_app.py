@@ -14,6 +14,7 @@ from meve.conversation.slices import ClosedBranch
 from meve.errors import DuplicateIdError, MeveError, StorageError, StoreBusyError, UnknownIdError, ValidationError
 from meve.service.kernel._metrics import Metrics
 from meve.service.kernel._openapi import make_document
+from meve.service.kernel._openapi_page import HEADERS, make_page
 from meve.service.kernel._store import Grant
 from meve.service.kernel.kernel import GraphKernel
 from meve.service.kernel.limits import RateLimiter
@@ -27,7 +28,7 @@ with require_imports("meve kernel serve", NEEDS):
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
 _LOG = logging.getLogger("meve.kernel")
@@ -60,6 +61,7 @@ def make_app(kernel: GraphKernel, elapsed: Callable[[], float] = time.monotonic)
         ("/health", "GET"): doors.health,
         ("/metrics", "GET"): doors.show_metrics,
         ("/openapi.json", "GET"): doors.show_document,
+        ("/docs", "GET"): doors.show_page,
     }
     routes = [
         Route(path, doors.counted(path, endpoint), methods=[method]) for (path, method), endpoint in endpoints.items()
@@ -76,6 +78,7 @@ class _Doors:
         self.kernel, self.metrics, self.limits = kernel, Metrics(), kernel.limits
         self._limiter = RateLimiter(self.limits.requests_per_second, self.limits.burst, elapsed)
         self._document = make_document(self.limits)
+        self._page = make_page(self._document)
 
     def cut(self, grant: Grant, data: Mapping[str, Any]) -> Answer:
         begin = time.perf_counter()
@@ -114,6 +117,9 @@ class _Doors:
 
     async def show_document(self, request: Request) -> Response:  # noqa: ARG002
         return JSONResponse(self._document)
+
+    async def show_page(self, request: Request) -> Response:  # noqa: ARG002
+        return HTMLResponse(self._page, headers=HEADERS)
 
     def serve(self, work: Work, *, changes: bool = False) -> Endpoint:
         async def respond(request: Request) -> Response:

@@ -113,6 +113,7 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "description": "Counters, in the text format of Prometheus.",
         "content": {"text/plain": {"schema": text}},
     }
+    page = {"description": "The page.", "content": {"text/html": {"schema": text}}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "MeVe graph kernel", "version": __version__},
@@ -125,6 +126,7 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
             ),
             "/metrics": _get("Count requests and slices.", metrics),
             "/openapi.json": _get("Return this document.", _json({"type": "object"}, "This document.")),
+            "/docs": _get("Return this document as a page.", page),
         },
         "components": {"schemas": schemas, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
     }
