@@ -276,6 +276,25 @@ def test_kept_head_shows_that_the_end_of_the_log_is_gone(meve, filled, tmp_path)
     assert "head must be a number" in filled("verify", "--head", "x").stderr
 
 
+def test_signed_checkpoints_are_written_and_verified(meve, filled, tmp_path):
+    keys, public, kept = (tmp_path / name for name in ("sign.keys", "sign.pub.json", "kept.jsonl"))
+    assert meve("kernel", "new-key", "2026-11", "--keys", keys).exit_code == 0
+    public.write_text(meve("kernel", "public-keys", "--keys", keys).stdout)
+    signing, checking = ("--checkpoint-key", keys), ("--checkpoints", kept, "--public-key", public)
+    assert filled("maintain", "--yes", "--checkpoints", kept, *signing).exit_code == 0
+    assert "as signed: 1 checkpoint" in filled("verify", *checking).stdout
+    assert read_json(filled("verify", *checking, "--json"))["checkpoints"] == 1
+    other = meve("memory", "add", "Other.", "--user", "bob", "--file", tmp_path / "other.db")
+    assert other.exit_code == 0
+    result = meve("memory", "verify", *checking, "--file", tmp_path / "other.db")
+    assert (result.exit_code, "a signed checkpoint covers 2" in result.stdout) == (1, True)
+    kept.write_text(kept.read_text().replace("position", "posture"))
+    assert "line 1 of" in filled("verify", *checking).stderr
+    assert "together" in filled("verify", "--checkpoints", kept).stderr
+    assert "together" in filled("maintain", "--yes", *signing).stderr
+    assert "wasn't written" in filled("maintain", "--yes", "--checkpoints", tmp_path, *signing).stderr
+
+
 def test_older_database_is_opened_on_request_only(meve, filled, tmp_path):
     backup = (tmp_path / "memory.db").read_bytes()
     filled("forget", "t", "--user", "alice", "--yes")

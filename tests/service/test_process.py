@@ -16,7 +16,7 @@ import pytest
 from meve.conversation import SlicePolicy
 from meve.errors import AdmissibilityError, ConfigurationError
 from meve.service.kernel import KernelAuthority, KernelLimits, SigningKey, SigningKeys, read_verifying_keys
-from meve.service.kernel.keys import ENVIRONMENT
+from meve.signing_keys import ENVIRONMENT
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK
 
 POLICY = SlicePolicy.paper()

@@ -12,9 +12,9 @@ from meve.errors import AdmissibilityError, ConfigurationError, ValidationError
 from meve.service.kernel import KernelAuthority, SigningKey, SigningKeys, VerifyingKey
 from meve.service.kernel._app import _Doors
 from meve.service.kernel._store import Grant
-from meve.service.kernel.keys import decode, encode
 from meve.service.kernel.records import TurnEntry, write_canonical, write_policy
 from meve.service.kernel.tokens import Header, Statement, parse_token, sign_statement, verify_statement
+from meve.signing_keys import decode, encode
 from tests.service.kernels import GRAPH, KEY, KEYS, SLICE, TALK, entries, open_kernel
 
 POLICY = SlicePolicy.paper()

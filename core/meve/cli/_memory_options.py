@@ -15,7 +15,7 @@ import typer
 from meve.errors import UnknownIdError
 
 if TYPE_CHECKING:
-    from meve.memory import GovernedMemory
+    from meve.memory import Checkpoints, GovernedMemory
 
 File = Annotated[Path, typer.Option(envvar="MEVE_MEMORY", help="The memory's file.", metavar="FILE")]
 User = Annotated[str, typer.Option(help="The user's id; write a whole number as int:42.", metavar="ID")]
@@ -31,6 +31,7 @@ MasterKey = Annotated[
 AcceptOlder = Annotated[
     bool, typer.Option("--accept-older", help="Open a database that is older than its keys, and destroy newer keys.")
 ]
+CheckpointFile = Annotated[Path | None, typer.Option(help="The file of the signed checkpoints.", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
@@ -52,7 +53,13 @@ def keep_opening(master_key: MasterKey = None, accept_older: AcceptOlder = False
 
 @contextmanager
 def open_memory(
-    file: Path, policy: Path | None, key: Path | None, *, make: bool = False, embedder: str | None = None
+    file: Path,
+    policy: Path | None,
+    key: Path | None,
+    *,
+    make: bool = False,
+    embedder: str | None = None,
+    checkpoints: "Checkpoints | None" = None,
 ) -> Iterator["GovernedMemory"]:
     """Open an existing memory, or create one if `make` is true; with `embedder`, to write new vectors."""
     from meve.errors import AuditError, StorageError
@@ -69,6 +76,7 @@ def open_memory(
     with GovernedMemory.open(
         file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
         reembed=embedder is not None, master_key=master_key, accept_older=accept_older,
+        checkpoints=checkpoints,
     ) as governed_memory:  # fmt: skip
         yield governed_memory
 

@@ -88,6 +88,8 @@ def print_verification(result: "AuditVerification") -> None:
         return
     note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
     print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}{note}", "green")
+    if result.checkpoints:
+        print_line(f"as signed: {format_count(result.checkpoints, 'checkpoint', 'checkpoints')}", "green")
     if result.records:
         print_line(f"as the log says: {format_count(result.records, 'memory', 'memories')}", "green")
     if result.not_covered:

@@ -14,7 +14,7 @@ from meve.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from meve.service.kernel._store import GraphStore
-    from meve.service.kernel.keys import SigningKeys
+    from meve.signing_keys import SigningKeys
 
 kernel_app = typer.Typer(
     name="kernel",
@@ -50,9 +50,9 @@ def serve(
     require("meve kernel serve", SERVER_NEEDS)
     from meve.service.kernel._http import is_loopback
     from meve.service.kernel.kernel import GraphKernel
-    from meve.service.kernel.keys import SigningKeys
     from meve.service.kernel.limits import KernelLimits
     from meve.service.kernel.server import run_server
+    from meve.signing_keys import SigningKeys
 
     signing = SigningKeys.load(keys)
     limits = KernelLimits(requests_per_second=rate, burst=burst, token_seconds=token_seconds)
@@ -74,7 +74,7 @@ def new_key(
 ) -> None:
     """Add a new key to a key file, which is created if it is missing. The first key signs; others wait for use-key."""
     require("meve kernel new-key", NEEDS)
-    from meve.service.kernel.keys import SigningKey, SigningKeys
+    from meve.signing_keys import SigningKey, SigningKeys
 
     key = SigningKey.generate(id, algorithm)  # type: ignore[arg-type]  # checked there
     if keys.exists():
@@ -88,7 +88,7 @@ def new_key(
 def use_key(id: KeyId, keys: KeyFile) -> None:
     """Let another key sign, from the kernel's next start or SIGHUP on."""
     require("meve kernel use-key", NEEDS)
-    from meve.service.kernel.keys import SigningKeys
+    from meve.signing_keys import SigningKeys
 
     _save(SigningKeys.load(keys).use(id), keys)
     print_line(f"key {id} signs once the kernel is started anew or gets SIGHUP")
@@ -97,7 +97,7 @@ def use_key(id: KeyId, keys: KeyFile) -> None:
 def remove_key(id: KeyId, keys: KeyFile) -> None:
     """Remove a key that doesn't sign any more."""
     require("meve kernel remove-key", NEEDS)
-    from meve.service.kernel.keys import SigningKeys
+    from meve.signing_keys import SigningKeys
 
     _save(SigningKeys.load(keys).remove(id), keys)
     print_line(f"removed key {id}; remove it from the verifiers too")
@@ -111,7 +111,7 @@ def public_keys(
 ) -> None:
     """Print the keys that verifiers need, as JSON."""
     require("meve kernel public-keys", NEEDS)
-    from meve.service.kernel.keys import SigningKeys
+    from meve.signing_keys import SigningKeys
 
     write_output(SigningKeys.load(keys).to_public_json(shared=shared))
 

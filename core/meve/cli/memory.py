@@ -1,17 +1,16 @@
 """`meve memory`: reads and changes a governed memory in a file."""
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from meve.cli._error_handling import handle_errors
+from meve.cli._memory_audit import audit, maintain, verify
 from meve.cli._memory_certificate import certificate
 from meve.cli._memory_history import describe_closed, find_left_out, parse_moment
 from meve.cli._memory_options import (
     SOURCES,
     Agent,
-    AnyUser,
     Archived,
     AsJson,
     DryRun,
@@ -31,17 +30,14 @@ from meve.cli._memory_options import (
 from meve.cli._memory_tables import (
     format_expiry,
     print_erased,
-    print_events,
     print_records,
     print_unknown_user,
-    print_verification,
 )
 from meve.cli._memory_transfer import export, import_, reembed
 from meve.cli._render import format_count, print_line, print_text, write_json
 
 if TYPE_CHECKING:
     from meve.memory import ErasureReport
-    from meve.memory._audit.chain import Action
     from meve.memory.policy import PolicyClass, RecordSource
 
 memory_app = typer.Typer(
@@ -53,8 +49,6 @@ memory_app = typer.Typer(
 
 UNKNOWN_USER = 3
 """Exit status of `forget` if nothing is stored of the user."""
-ALTERED_RECORDS = 4
-"""Exit status of `verify` if the log is intact, and a memory isn't as it says."""
 
 
 def add(
@@ -290,90 +284,6 @@ def hold(
         write_json({"id": id, "hold": "" if release else why})
     else:
         print_line(f"{id}: {'released' if release else f'on hold, {why}'}")
-
-
-def audit(
-    file: File,
-    user: AnyUser = None,
-    action: Annotated[list[str] | None, typer.Option(help="Only this action, such as add; may be repeated.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only newer entries, such as 90s, 30m, 24h, 7d or 2w.")] = None,
-    record: Annotated[str | None, typer.Option(help="Only entries of this memory.")] = None,
-    head: Annotated[bool, typer.Option("--head", help="Print only the end of the log, to keep it elsewhere.")] = False,
-    policy: PolicyFile = None,
-    key: KeyFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Print the audit log. Each entry says what was done to which memory, when and why."""
-    with open_memory(file, policy, key) as governed_memory:
-        if head:
-            end = governed_memory.audit.head()
-            write_json(asdict(end)) if as_json else print_line(str(end))
-            return
-        events = governed_memory.audit.events(
-            user_id=None if user is None else parse_user(user),
-            record_id=record,
-            action=cast("list[Action] | None", action),
-            since=parse_span(since),
-        )
-    if as_json:
-        write_json([event.to_dict() for event in events])
-    else:
-        print_events(events)
-
-
-def verify(
-    file: File,
-    head: Annotated[
-        str | None, typer.Option(help="An end of the log that audit --head printed.", metavar="HEAD")
-    ] = None,
-    policy: PolicyFile = None,
-    key: KeyFile = None,
-    as_json: AsJson = False,
-) -> None:
-    """Verify that the audit log is intact, and the memories as it says.
-
-    Exits with 1 if the log isn't intact, and with 4 if a memory was changed, removed or added behind it.
-    """
-    from meve.memory import AuditHead
-
-    kept = None if head is None else AuditHead.parse(head)
-    with open_memory(file, policy, key) as governed_memory:
-        result = governed_memory.audit.verify(kept)
-    if as_json:
-        differences = [
-            {"id": each.record_id, "user": each.user_id, "differs": each.differs} for each in result.differences
-        ]
-        data = {"ok": result.ok, "events": result.events, "keyed": result.keyed, "records": result.records}
-        data["not_covered"] = result.not_covered
-        write_json({**data, "at": result.broken_at, "problem": result.problem, "differences": differences})
-    else:
-        print_verification(result)
-    if not result.ok:
-        raise typer.Exit(ALTERED_RECORDS if result.differences else 1)
-
-
-def maintain(
-    file: File,
-    user: AnyUser = None,
-    policy: PolicyFile = None,
-    key: KeyFile = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-) -> None:
-    """Apply the policy. Deletes expired memories, and closes or archives what it replaces or no longer shows."""
-    with open_memory(file, policy, key) as governed_memory:
-        if not dry_run and not yes:
-            typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
-        report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
-    counts, left = report.counts(), sum(report.left_pairs.values())
-    if as_json:
-        write_json({**counts, "left_pairs": left, "dry_run": dry_run})
-    else:
-        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
-        print_line(f"would be: {summary}" if dry_run else summary)
-        if left:
-            print_line(f"{format_count(left, 'pair', 'pairs')} left to compare: run it again")
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:

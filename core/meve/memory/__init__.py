@@ -4,6 +4,7 @@ from meve.conversation import Turn
 from meve.memory._audit.audit_log import AuditLog
 from meve.memory._audit.certificate import CertificateCheck, ErasureCertificate, ErasureEntry
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification, RecordDifference
+from meve.memory._audit.checkpoints import Checkpoints
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.llm import LlmUpdateJudge
@@ -37,7 +38,8 @@ from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck",
-    "ClassRule", "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport", "Explanation",
+    "Checkpoints", "ClassRule", "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport",
+    "Explanation",
     "ExtractiveSummariser", "FactDecision", "FactExtractor", "GovernedMemory", "ImportFormat", "ImportReport",
     "LlmExtractor", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats",
     "NliContradiction", "PatternSecretDetector", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall",

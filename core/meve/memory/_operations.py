@@ -275,6 +275,7 @@ class Operations:
 
         Raises:
             ModelError: a component that compares or summarises failed; everything else is done, for every user.
+            AuditError: everything is done, but the signed checkpoint can't be written.
         """
         if not dry_run:
             self._reflector.run_deferred()

@@ -15,6 +15,7 @@ from meve.components.verifiers import resolve_verifier
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
+from meve.memory._audit.checkpoints import Checkpoints
 from meve.memory._classify.tags import PolicyTagger, Tagger
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.trained import TrainedUpdateJudge
@@ -60,6 +61,8 @@ class MemoryOptions(TypedDict, total=False):
     """The source of the time."""
     audit_key: bytes | None
     """Signs the audit log: 16 bytes or more, kept elsewhere. Without a key, only accidental changes are detected."""
+    checkpoints: Checkpoints | None
+    """Where each maintenance writes a signed checkpoint of the audit log, so that the audit key can't rewrite it."""
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     updates: UpdateJudge | None
@@ -104,6 +107,7 @@ class MemoryRuntime:
     gate: WriteGate
     tagger: Tagger
     summariser: Summariser
+    checkpoints: Checkpoints | None = None
     runner: AsyncRunner = field(default_factory=AsyncRunner)
     """Runs the calls of async callers."""
 
@@ -140,6 +144,7 @@ class MemoryRuntime:
             gate=WriteGate(policy, options.get("secrets") or PatternSecretDetector(), options.get("classifier")),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
+            checkpoints=options.get("checkpoints"),
         )
 
     def stored(self, record: MemoryRecord) -> StoredRecord:
@@ -234,6 +239,9 @@ def _check_components(options: MemoryOptions) -> None:
         raise ConfigurationError(f"policy must be a Policy, got {policy!r:.80}: Policy.from_dict makes one")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
         raise ConfigurationError(f"verify_threshold must be a number between 0 and 1, got {threshold!r:.80}")
+    checkpoints = values.get("checkpoints")
+    if checkpoints is not None and not isinstance(checkpoints, Checkpoints):
+        raise ConfigurationError(f"checkpoints must be Checkpoints, got {type(checkpoints).__name__}")
     for name, protocol in _PROTOCOLS.items():
         component = values.get(name)
         methods = [method for method in vars(protocol) if not method.startswith("_")]

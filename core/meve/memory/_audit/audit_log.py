@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from meve.clock import Clock
 from meve.errors import AuditError, ValidationError
@@ -17,6 +18,7 @@ from meve.memory._audit.certificate import (
     wants_entries_of,
 )
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
+from meve.memory._audit.checkpoints import PublicKeys, read_checkpoints
 from meve.memory._timestamps import ago, check_moment, to_micros
 from meve.memory.records import UserId, check_choice, check_text, user_key
 from meve.memory.stores._record_store import RecordStore
@@ -69,7 +71,13 @@ class AuditLog:
         """Return the head of the log. Keep it elsewhere, and pass it to `verify` to detect that the end was removed."""
         return self.store.head()
 
-    def verify(self, head: AuditHead | None = None) -> AuditVerification:
+    def verify(
+        self,
+        head: AuditHead | None = None,
+        *,
+        checkpoints: str | Path | None = None,
+        public_key: PublicKeys | None = None,
+    ) -> AuditVerification:
         """Check that every entry is in its place and unchanged, and every record as the newest entry on it says.
 
         Without an audit key this shows accidents only: whoever can write the file can recompute the chain. Records are
@@ -77,13 +85,21 @@ class AuditLog:
 
         Args:
             head: what `head()` returned earlier.
+            checkpoints: the file to which maintenance wrote signed checkpoints; the log must go through each of them.
+            public_key: one or several keys that verify their signatures.
 
         Raises:
-            ValidationError: not a head.
+            ValidationError: not a head, or only one of `checkpoints` and `public_key`.
+            AuditError: the file can't be read, or holds anything but checkpoints of these keys, in their order.
+            ConfigurationError: an invalid key.
         """
         if head is not None and not isinstance(head, AuditHead):
             raise ValidationError(f"head must be what head() returned, got {head!r:.60}")
-        return self.store.verify(head)
+        if (checkpoints is None) != (public_key is None):
+            raise ValidationError("checkpoints and public_key must be given together")
+        if checkpoints is None or public_key is None:
+            return self.store.verify(head)
+        return self.store.verify(head, read_checkpoints(checkpoints, public_key))
 
     def certificate(
         self,

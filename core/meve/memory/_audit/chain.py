@@ -121,6 +121,8 @@ class AuditVerification:
     """Number of records that are as the log says. Records are compared if the log is intact and uses a key."""
     not_covered: int = 0
     """Number of records of whose state the log has no hash: written without a key, or before there were such hashes."""
+    checkpoints: int = 0
+    """Number of signed checkpoints through whose heads the log goes."""
     differences: tuple[RecordDifference, ...] = ()
 
 

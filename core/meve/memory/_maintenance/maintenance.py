@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from meve.errors import AuditError
 from meve.memory._maintenance.plan import MaintenancePlan, MaintenanceReport
 from meve.memory._runtime import MemoryRuntime
 
@@ -31,6 +32,11 @@ class Maintainer:
             failed = failed or plan.failed
         if users is None:
             report = replace(report, damage=self.runtime.store.find_damage())
+        if self.runtime.checkpoints is not None and not dry_run:
+            try:
+                self.runtime.checkpoints.write(self.runtime.store.head, self.runtime.clock.now)
+            except AuditError as error:
+                raise error from failed or error.__cause__
         if failed is not None:
             raise failed
         return report

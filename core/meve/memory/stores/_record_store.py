@@ -19,6 +19,7 @@ from meve.memory._audit.chain import (
     AuditVerification,
     to_audit_event,
 )
+from meve.memory._audit.checkpoints import SignedHeads
 from meve.memory._audit.log_names import LogNames, find_entries
 from meve.memory._audit.older_log import Rewrite, rewrite_older
 from meve.memory._audit.record_state import LoggedStates
@@ -202,11 +203,12 @@ class RecordStore:
             head = get_head(snapshot)
         return AuditHead(seq=head.seq, digest=head.digest.hex())
 
-    def verify(self, kept: AuditHead | None = None) -> AuditVerification:
-        """Check the audit log against its chain, its seal and a kept head, and the records against the log."""
+    def verify(self, kept: AuditHead | None = None, signed: SignedHeads | None = None) -> AuditVerification:
+        """Check the audit log against its chain, its seal and kept heads, and the records against the log."""
+        signed = signed or SignedHeads()
         logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
-            result = self._verify_log(snapshot, kept, logged.follow)
+            result = signed.compare(self._verify_log(snapshot, kept, lambda rows: logged.follow(signed.follow(rows))))
             if not result.ok:
                 return result
             if not self.chain.keyed:

@@ -6,9 +6,9 @@ process.
 
 from meve.service.kernel.authority import KernelAuthority
 from meve.service.kernel.kernel import GraphKernel, SignedSlice
-from meve.service.kernel.keys import SigningKey, SigningKeys, VerifyingKey, read_verifying_keys
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import TurnEntry, content_hash
+from meve.signing_keys import SigningKey, SigningKeys, VerifyingKey, read_verifying_keys
 
 __all__ = [
     "GraphKernel", "KernelAuthority", "KernelLimits", "SignedSlice", "SigningKey", "SigningKeys", "TurnEntry",

@@ -9,9 +9,9 @@ from meve.conversation.graph import PlacedTurn, TurnGraph
 from meve.conversation.slices import ClosedBranch, Slice, SlicePolicy
 from meve.errors import AdmissibilityError, ConfigurationError, ValidationError
 from meve.service.kernel._http import KernelConnection, RefusalError
-from meve.service.kernel.keys import VerifyingKey, index_keys
 from meve.service.kernel.records import TurnEntry, check_name, write_policy
 from meve.service.kernel.tokens import Statement, verify_statement
+from meve.signing_keys import VerifyingKey, index_keys
 
 BATCH = 500
 """The number of turns that are added by one request."""

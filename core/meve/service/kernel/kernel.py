@@ -15,10 +15,10 @@ from meve.conversation.slices import ClosedBranch, SlicePolicy, cut_slice
 from meve.errors import StoreCorruptError, UnknownIdError, ValidationError
 from meve.service.kernel._graphs import open_graph
 from meve.service.kernel._store import GraphStore
-from meve.service.kernel.keys import SigningKeys
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import TurnEntry, check_name
 from meve.service.kernel.tokens import Header, Statement, sign_statement
+from meve.signing_keys import SigningKeys
 
 MAX_CLOSED = 1_000
 """The most closed branches that a slice names: those of the highest priority."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from meve._extras import require
 from meve.errors import ConfigurationError
 from meve.service.kernel.kernel import GraphKernel
-from meve.service.kernel.keys import SigningKeys
+from meve.signing_keys import SigningKeys
 
 if TYPE_CHECKING:
     import uvicorn

@@ -8,8 +8,8 @@ from typing import Any
 
 from meve.conversation.slices import ClosedBranch, SlicePolicy
 from meve.errors import AdmissibilityError, ValidationError
-from meve.service.kernel.keys import SIGNATURE_BYTES, SigningKey, VerifyingKey, decode, encode
 from meve.service.kernel.records import describe_policy, write_canonical
+from meve.signing_keys import SIGNATURE_BYTES, SigningKey, VerifyingKey, decode, encode
 
 MAX_TOKEN = 1024
 """The most characters of a token."""

@@ -1,4 +1,4 @@
-"""Keys that sign slices, in the kernel only, and keys that verify them; each has an id, by which keys are rotated."""
+"""Keys that sign slices and checkpoints, and keys that verify them; each has an id, by which keys are rotated."""
 
 import base64
 import binascii
@@ -57,7 +57,7 @@ def decode(text: str) -> bytes:
 
 
 def _curve() -> "type[ed25519.Ed25519PrivateKey]":
-    with require_imports("signed slices", {"cryptography": "kernel"}):
+    with require_imports("signing", {"cryptography": "kernel"}):
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     return Ed25519PrivateKey
 
@@ -100,7 +100,7 @@ class VerifyingKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningKey:
-    """A key that signs slices.
+    """A key that signs slices and checkpoints.
 
     Raises:
         ConfigurationError: an invalid id, algorithm or secret.
