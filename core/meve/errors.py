@@ -224,6 +224,18 @@ def wrap_errors(error: type[MeveError], action: str) -> Iterator[None]:
         raise error(f"{action} failed: {type(cause).__name__}: {cause}") from cause
 
 
+def show(value: object, most: int) -> str:
+    """Return the beginning of a value's `repr` for a message; its type if it has none, as an int of 5,000 digits.
+
+    >>> show("tomato", 4), show(10**5_000, 80)
+    ("'tom", 'a value of type int')
+    """
+    try:
+        return repr(value)[:most]
+    except Exception:
+        return f"a value of type {type(value).__name__}"
+
+
 def missing_extra(package: str, extra: str, purpose: str) -> MissingExtraError:
     """Return the error for an optional package that isn't installed.
 

@@ -6,7 +6,7 @@ from numbers import Real
 from operator import ge, gt, le, lt
 from typing import Any, TypeAlias
 
-from meve.errors import ConfigurationError, wrap_errors
+from meve.errors import ConfigurationError, show, wrap_errors
 
 Where: TypeAlias = Mapping[str, Any] | Callable[[Mapping[str, Any]], bool]
 """Required metadata: names with a value, a list of accepted values, or operators with their values such as
@@ -97,7 +97,7 @@ def _check_operand(name: str, operator: str, value: object) -> Any:  # noqa: ANN
         return frozenset(_canonical(each) for each in (_as_list(value) if is_list else [value]))
     if isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool) and value == value):
         return value
-    raise ConfigurationError(f"{operator} of {name!r} must be a number or text, got {value!r:.80}")
+    raise ConfigurationError(f"{operator} of {name!r} must be a number or text, got {show(value, 80)}")
 
 
 def _holds(operator: str, wanted: Any, value: object) -> bool:  # noqa: ANN401
@@ -119,7 +119,7 @@ def _as_list(value: Any) -> list[Any]:  # noqa: ANN401
 def _invalid(where: object) -> ConfigurationError:
     return ConfigurationError(
         "the filter must map names to a value, to a list of accepted values, or to operators such as "
-        f'{{"$gte": 2000}}, got {where!r:.200}'
+        f'{{"$gte": 2000}}, got {show(where, 200)}'
     )
 
 

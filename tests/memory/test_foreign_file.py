@@ -25,6 +25,11 @@ def make_file(file):
         "ALTER TABLE memories RENAME COLUMN model TO mode",
         "ALTER TABLE archive ADD COLUMN copy TEXT",
         "CREATE VIRTUAL TABLE words USING fts5 (text)",
+        "CREATE TABLE mine (row INTEGER REFERENCES memories (row))",  # no row that it names could be erased
+        'CREATE TABLE mine (row INTEGER REFERENCES "Memories" (row))',
+        "CREATE UNIQUE INDEX mine ON opinions (reflection)",  # no second row could be added
+        "CREATE INDEX mine ON archive (abs(hold))",  # a function that fails would let nothing be archived
+        "CREATE INDEX mine ON archive (hold) WHERE abs(hold) > 1",
         "DROP TABLE opinions",
     ],
 )
@@ -37,7 +42,13 @@ def test_unknown_part_of_a_file_is_refused_at_opening(file, statement):
 
 def test_index_and_table_of_your_own_are_no_obstacle(file):
     make_file(file)
-    run_sql(file, "CREATE TABLE mine (a)", "CREATE INDEX mine_too ON memories (source)", "ANALYZE")
+    run_sql(
+        file,
+        "CREATE TABLE mine (a UNIQUE)",
+        "CREATE TABLE other (a REFERENCES mine (a))",
+        "CREATE INDEX mine_too ON memories (source)",
+        "ANALYZE",
+    )
     with open_memory(file) as memory:
         assert len(memory.list(user_id="ann")) == 60
 

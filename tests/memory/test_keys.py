@@ -1,7 +1,6 @@
 """Erasure as the destruction of a key: the key file beside a memory's database."""
 
 import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -16,7 +15,6 @@ import pytest
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores.sqlite._key_file import Slots
-from meve.memory.stores.sqlite._vault import Vault
 from tests.memories import open_memory, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 
@@ -152,29 +150,6 @@ def test_older_database_beside_the_newest_keys_is_refused_and_no_key_is_destroye
     open_memory(file, clock=clock).close()
 
 
-def test_failure_to_note_a_destruction_does_not_make_the_database_seem_older(file, clock, monkeypatch):
-    """Several erasures whose second transactions fail, and then a kill."""
-    with open_memory(file, clock=clock) as memory:
-        for n in range(4):
-            memory.add("Zyxomma flies.", user_id="alice", id=f"s{n}")
-        renew = Vault.renew_released
-
-        def renew_and_fail(self):
-            renew(self)
-            raise StorageError("no space left")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Vault, "renew_released", renew_and_fail)
-            for n in range(3):
-                with pytest.raises(StorageError, match="no space left"):
-                    memory.delete(f"s{n}", user_id="alice")
-    subprocess.run(
-        [sys.executable, "-c", KILLED.replace('"s"', '"s3"'), str(file), "after the keys", "delete"], check=False
-    )
-    with open_memory(file, clock=clock) as memory:
-        assert memory.list(user_id="alice") == []
-
-
 def test_keys_of_a_lost_memory_are_not_overwritten(file, clock):
     with open_memory(file, clock=clock) as memory:
         memory.add("I like tea.", user_id="alice", id="tea")
@@ -223,86 +198,6 @@ def test_invalid_master_key_is_refused(file, tmp_path):
     with pytest.raises(KeyFileError, match="can't be read"):
         open_memory(file, master_key=tmp_path / "missing")
     open_memory(file).close()  # nothing was created that is in the way
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from meve import _sqlite
-from meve.memory.stores.sqlite import _key_file, store
-from tests.memories import open_memory
-memory = open_memory(Path(sys.argv[1]))
-def die(*_args):
-    os.kill(os.getpid(), signal.SIGKILL)
-where = sys.argv[2]
-if where == "before the keys":
-    _key_file.Slots.renew = die
-elif where == "after the keys":
-    renew = _key_file.Slots.renew
-    def renew_and_die(self, slots, changes):
-        renew(self, slots, changes)
-        die()
-    _key_file.Slots.renew = renew_and_die
-elif where == "before the commit":
-    store.SqliteTransaction.finish = die
-if sys.argv[3] == "delete":
-    memory.delete("s", user_id="alice")
-else:
-    memory.update("s", user_id="alice", text="Another text.", tags=[])
-"""
-
-
-@pytest.mark.parametrize("change", ["delete", "update"])
-@pytest.mark.parametrize("where", ["before the keys", "after the keys", "before the commit"])
-def test_process_killed_between_row_and_key_leaves_nothing_in_between(file, clock, tmp_path, where, change):
-    with open_memory(file, clock=clock) as memory:
-        memory.add("Zyxomma flies.", user_id="alice", id="s", tags=["zyxomma"])
-        memory.add("I like tea.", user_id="alice", id="tea")
-    before = copy_to(file, tmp_path / "before")
-    code = subprocess.run([sys.executable, "-c", KILLED, str(file), where, change], check=False).returncode
-    assert code == -signal.SIGKILL
-    with open_memory(file, clock=clock) as memory:
-        texts = {r.text for r in memory.list(user_id="alice")}
-        assert memory.audit.verify().ok
-        memory.add("More.", user_id="alice")
-    if where == "before the commit":  # nothing was acknowledged
-        assert texts == {"Zyxomma flies.", "I like tea."}
-        return
-    assert texts == {"I like tea."} | ({"Another text."} if change == "update" else set())
-    shutil.copy(key_file(file), key_file(before))
-    with open_memory(before, clock=clock, accept_older=True) as restored:
-        assert {r.text for r in restored.list(user_id="alice")} == {"I like tea."}
-
-
-def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, clock, tmp_path):
-    with open_memory(file, clock=clock) as memory:
-        memory.add("Zyxomma flies.", user_id="alice", id="s")
-        before = copy_to(file, tmp_path / "before")
-        done = subprocess.run([sys.executable, "-c", KILLED, str(file), "before the keys", "delete"], check=False)
-        assert done.returncode == -signal.SIGKILL
-        memory.add("I like tea.", user_id="alice", id="tea")
-        shutil.copy(key_file(file), key_file(before))
-        with open_memory(before, clock=clock, accept_older=True) as restored:
-            assert restored.list(user_id="alice") == []
-
-
-def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, monkeypatch):
-    with open_memory(file, clock=clock) as memory:
-        memory.add("Zyxomma flies.", user_id="alice", id="s")
-        before = copy_to(file, tmp_path / "before")
-
-        def fail(self, slots, changes):
-            raise KeyFileError("no space left")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Slots, "renew", fail)
-            with pytest.raises(StorageError, match="keys of what it erased still stand"):
-                memory.delete("s", user_id="alice")
-        assert memory.list(user_id="alice") == []
-        memory.add("I like tea.", user_id="alice", id="tea")
-        shutil.copy(key_file(file), key_file(before))
-        with open_memory(before, clock=clock, accept_older=True) as restored:
-            assert restored.list(user_id="alice") == []
 
 
 def test_two_processes_write_with_keys_of_their_own(file, clock):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from meve.errors import ValidationError
+from meve.errors import ValidationError, show
 from meve.memory._timestamps import check_moment
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 
@@ -43,7 +43,7 @@ def expiry_of(
         return moment
     if ttl is not None:
         if not isinstance(ttl, timedelta) or ttl <= timedelta(0):
-            raise ValidationError(f"ttl must be a timedelta above zero, got {ttl!r}")
+            raise ValidationError(f"ttl must be a timedelta above zero, got {show(ttl, 80)}")
         return after(now, ttl)
     said_by_user = source == "chat_user"
     own = None if said_by_user and policy_class == "factual" else policy.rule(policy_class).ttl

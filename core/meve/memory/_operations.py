@@ -11,7 +11,7 @@ from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
 from meve.conversation.conservation import ConservationMetrics
 from meve.conversation.outcomes import OutcomeStatistics
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError, ValidationError, show
 from meve.memory._async_runner import AsyncRunner, as_async
 from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
 from meve.memory._feedback.reflector import Reflector
@@ -290,7 +290,7 @@ class Operations:
         is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
         if not is_number or not 0 < seconds <= threading.TIMEOUT_MAX:
             raise ConfigurationError(
-                f"seconds must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {seconds!r:.40}"
+                f"seconds must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {show(seconds, 40)}"
             )
         background = Background(self.maintain, seconds)
         self._background.append(background)

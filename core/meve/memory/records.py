@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from meve._json_limits import NESTING, is_nested_deeper
 from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
-from meve.errors import PassageError, ValidationError
+from meve.errors import PassageError, ValidationError, show
 from meve.memory._expiry import has_passed
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.types import FloatArray
@@ -307,14 +307,14 @@ def check_metadata(metadata: object, name: str = "metadata", most: int = METADAT
             `most` characters as JSON, or has names that JSON makes equal, such as 1 and "1".
     """
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
-        raise PassageError(f"{name} must be a mapping from strings to JSON values, got {metadata!r:.80}")
+        raise PassageError(f"{name} must be a mapping from strings to JSON values, got {show(metadata, 80)}")
     if is_nested_deeper(metadata, NESTING, most):
         raise PassageError(f"{name} must be nested at most {NESTING} deep and hold at most {most:,} values, got more")
     try:
         text = json.dumps(dict(metadata), allow_nan=False)
         stored: dict[str, Any] = json.loads(text)
     except (TypeError, ValueError, RecursionError) as cause:
-        raise PassageError(f"{name} must hold only JSON values, got {metadata!r:.120}: {cause}") from cause
+        raise PassageError(f"{name} must hold only JSON values, got {show(metadata, 120)}: {cause}") from cause
     if len(text) > most:
         raise PassageError(f"{name} must have at most {most:,} characters as JSON, got {len(text):,}: shorten it")
     if _count_names(metadata) != _count_names(stored):

@@ -262,7 +262,8 @@ def check_ours(connection: sqlite3.Connection, file: str) -> None:
     """Check that a file is empty, or a memory's of its version, without changing it.
 
     Raises:
-        StoreCorruptError: it is another database, or somebody added triggers, views, virtual tables or columns.
+        StoreCorruptError: it is another database, or somebody added triggers, views, virtual tables or columns, or
+            tables and indices that can prevent a change.
     """
     connection.execute("BEGIN")
     try:
@@ -281,19 +282,32 @@ def check_ours(connection: sqlite3.Connection, file: str) -> None:
 
 
 def _unknown_parts(connection: sqlite3.Connection, version: int) -> list[str]:
-    """Return triggers, views, virtual tables and changed tables that no migration made."""
+    """Return triggers, views, virtual tables, changed tables, and what can prevent a change, that no migration made."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         _add_functions(model)
         for migration in MIGRATIONS[:version]:
             model.executescript(migration)
         columns = {name: _columns(model, name) for (name,) in model.execute(_TABLES)}
+        obstacles = _obstacles(model)
     parts = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'table')")
     unknown = [
         f"{kind} {name}"
         for kind, name, sql in parts.fetchall()
         if kind != "table" or str(sql).split()[1:2] == ["VIRTUAL"]
     ]
-    return unknown + [f"table {name}" for name, known in columns.items() if _columns(connection, name) != known]
+    unknown += [f"table {name}" for name, known in columns.items() if _columns(connection, name) != known]
+    ours = tuple(f" of {name}" for name in columns)
+    return unknown + sorted(each for each in _obstacles(connection) - obstacles if each.endswith(ours))
+
+
+def _obstacles(connection: sqlite3.Connection) -> set[str]:
+    """Return what can let a change of a table fail: foreign keys to it, and indices that are unique, or compute."""
+    keys = f"""SELECT 'table ' || t.name || ', a foreign key of ' || lower(k."table")
+        FROM ({_TABLES}) AS t, pragma_foreign_key_list(t.name) AS k"""
+    indices = f"""SELECT DISTINCT 'index ' || i.name || ' of ' || t.name
+        FROM ({_TABLES}) AS t, pragma_index_list(t.name) AS i, pragma_index_info(i.name) AS c
+        WHERE i."unique" OR i.partial OR c.cid = -2"""
+    return {str(name) for (name,) in connection.execute(f"{keys} UNION ALL {indices}")}
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
