@@ -9,6 +9,7 @@ import pytest
 
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores.sqlite._key_file import Slots
+from meve.memory.stores.sqlite._vault import Vault
 from tests.memories import open_memory
 from tests.memory.sealed_files import copy_to, key_file
 
