@@ -57,7 +57,7 @@ def hide_packages(monkeypatch):
             "'accelerate', which isn't installed: {train}",
         ),
         (
-            ["starlette", "uvicorn", "cryptography"], ["kernel", "serve", "--file", "nowhere"],
+            ["starlette", "uvicorn", "cryptography"], ["kernel", "serve", "--graph", "nowhere"],
             "'starlette', 'uvicorn' and 'cryptography', which aren't installed: {kernel}",
         ),
         (
