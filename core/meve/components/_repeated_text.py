@@ -44,7 +44,7 @@ terms of (?:use|service)|contact us|about us|copy to clipboard|click here
 """
 _LINKS = _NAVIGATION.replace("\n", "")
 _BOILERPLATE = re.compile(
-    rf"(?:^|(?<=[.!?] ))[^\w\n]*(?:{_LINKS})(?:[^\w\n]+(?:{_LINKS}))*(?:[^\w\n]*$|[.!?](?= ))"
+    rf"(?:^|(?<=[.!?] ))[^\w\n]{{0,20}}(?:{_LINKS})(?:[^\w\n]{{1,20}}(?:{_LINKS})){{0,30}}(?:[^\w\n]*$|[.!?](?= ))"
     r"|^home *[>|\u203a\u00bb].{0,200}$",
     re.IGNORECASE | re.MULTILINE,
 )

@@ -12,7 +12,7 @@ FILE = re.compile(r"\.{1,2}/\S+$")
 OPTION = re.compile(r"\s+:[\w-]+:(\s|$)")
 ANCHORS = re.compile(r"(?:\s*<(?:a|i|span)\s[^<>]*></(?:a|i|span)>)+\s*$")
 """A line of addresses in Markdown, as HTML elements without text."""
-TAGS = re.compile(r"(?:\s*</?(?:a|i|b|p|br|hr|div|span|center|details|summary|section)(?:\s[^<>]*)?/?>)+\s*$")
+TAGS = re.compile(r"(?:\s*</?(?:a|i|b|p|br|hr|div|span|center|details|summary|section)(?:\s[^<>]*|/)?>)+\s*$")
 """A line of tags in Markdown, without text between them."""
 LINK = re.compile(r" {0,3}\[(?!\^)[^\]]{1,200}\]:\s*\S+(?:\s+(?:\"[^\"]*\"|'[^']*'|\([^)]*\)))?\s*$")
 """The address of a link in Markdown."""

@@ -12,7 +12,7 @@ _TRACEBACK = re.compile(
 _PASTED_BELOW = re.compile(
     r"\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|explain|review|correct|edit|analy[sz]e|shorten|fix|debug"
     r"|(?:article|document|e-?mail|letter|paper|text|passage|log|output|error|code)\s+(?:says|reads|said|is|below))\b"
-    r"[^.!?\n]*:\s",
+    r"[^.!?\n]{0,300}:\s",
     re.IGNORECASE,
 )
 """Lines that announce a text to work on; that text isn't what the user says."""

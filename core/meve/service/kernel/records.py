@@ -20,7 +20,7 @@ MAX_PARENTS = 64
 MAX_PHASES = 64
 
 _BLANK = r"\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # as str.strip removes it
-NAME_PATTERN = rf"[^\x00]*[^\x00{_BLANK}][^\x00]*"
+NAME_PATTERN = rf"[{_BLANK}]*[^\x00{_BLANK}][^\x00]*"
 """A text that isn't blank and holds no U+0000, which PostgreSQL can't store; for Python and for JSON Schema."""
 _NAME = re.compile(NAME_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
