@@ -1,6 +1,9 @@
 """Test that every door of retrieval takes the settings by name, and explains an unknown one."""
 
-from dataclasses import fields
+import copy
+import inspect
+import pickle
+from dataclasses import fields, replace
 
 import pytest
 from langchain_core.documents import Document
@@ -12,8 +15,9 @@ import llama_index_meve
 from langchain_meve.classic import MeVeChatMessageHistory
 from meve import Retriever, RetrieverConfig
 from meve.errors import ConfigurationError
+from meve.memory import GovernedMemory
 from meve.pipeline.engine import make_engine
-from tests.fake_components import make_components
+from tests.fake_components import WordEmbedder, make_components
 
 TEXTS = ["The sky is blue.", "The sky is blue at noon.", "Grass is green."]
 
@@ -124,6 +128,29 @@ def test_options_survive_copies_and_serialization():
     given = llama_index_meve.MeVePostprocessor.make(hops=2)
     assert llama_index_meve.MeVePostprocessor.from_dict(given.to_dict()).options == {"hops": 2}
     assert langchain_meve.MeVeCompressor.make(hops=2).model_copy().options == {"hops": 2}
+
+
+@pytest.mark.parametrize(
+    ("call", "near", "listed"),
+    [
+        (lambda *_: RetrieverConfig(topk=3), "limit", "max_tokens"),
+        (lambda memory, _: memory.search("tea", user_id="ann", topk=3), "limit", "max_tokens"),
+        (lambda memory, _: memory.add("I like tea.", user_id="ann", tag=["food"]), "tags", "session_id"),
+        (lambda memory, _: memory.update("x", user_id="ann", reason="r", txt="x"), "text", "tags"),
+        (lambda memory, file: GovernedMemory.open(file, embeder="static"), "embedder", "policy"),
+    ],
+    ids=["RetrieverConfig", "search", "add", "update", "open"],
+)
+def test_settings_and_memory_explain_an_unknown_option(call, near, listed, tmp_path):
+    explained = pytest.raises(ConfigurationError, match=f"unknown option .*did you mean '{near}'.*known: .*{listed}")
+    with GovernedMemory.open(tmp_path / "memory.db", embedder=WordEmbedder()) as memory, explained:
+        call(memory, tmp_path / "other.db")
+
+
+def test_settings_keep_their_signature_copies_and_pickles():
+    config = RetrieverConfig(limit=2)
+    assert "max_tokens" in inspect.signature(RetrieverConfig).parameters
+    assert pickle.loads(pickle.dumps(config)) == copy.deepcopy(config) == replace(config) == config
 
 
 def test_a_call_asks_for_the_filter_by_its_name():

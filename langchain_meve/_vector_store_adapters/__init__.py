@@ -7,6 +7,7 @@ from langchain_meve._vector_store_adapters.chroma import ChromaAdapter
 from langchain_meve._vector_store_adapters.faiss import FaissAdapter
 from langchain_meve._vector_store_adapters.in_memory import InMemoryAdapter
 from langchain_meve._vector_store_adapters.qdrant import QdrantAdapter
+from meve.errors import ConfigurationError
 
 ADAPTERS: dict[str, type[VectorStoreAdapter]] = {
     "langchain_core.InMemoryVectorStore": InMemoryAdapter,
@@ -17,7 +18,16 @@ ADAPTERS: dict[str, type[VectorStoreAdapter]] = {
 
 
 def adapt_vector_store(vectorstore: VectorStore, filter_keyword: str | None = None) -> VectorStoreAdapter:
-    """Return the adapter for a vector store, or the generic one if its class isn't in `ADAPTERS`."""
+    """Return the adapter for a vector store, or the generic one if its class isn't in `ADAPTERS`.
+
+    Raises:
+        ConfigurationError: it is no vector store.
+    """
+    if not isinstance(vectorstore, VectorStore):
+        raise ConfigurationError(
+            f"the store must be a LangChain VectorStore, got {type(vectorstore).__name__}: such as "
+            "InMemoryVectorStore(embeddings)"
+        )
     inner = getattr(vectorstore, "inner", None)  # a MeVeVectorStore goes around another
     if isinstance(inner, VectorStore) and hasattr(vectorstore, "as_verified_retriever"):
         return adapt_vector_store(inner, filter_keyword)

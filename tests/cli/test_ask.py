@@ -150,7 +150,7 @@ def test_two_bounds_of_one_kind_are_refused():
         parse_where(["year>2", "year>3"])
 
 
-@pytest.mark.parametrize("condition", ["lang", "=en", " =en", ">3"])
+@pytest.mark.parametrize("condition", ["lang", "=en", " =en", ">3", "lang==en", "year=>2001", "year =< 2001", "a<>b"])
 def test_invalid_where_is_rejected(condition):
     with pytest.raises(ConfigurationError, match=r"must be KEY=VALUE"):
         parse_where([condition])

@@ -9,6 +9,7 @@ from langchain_core.indexing import InMemoryRecordManager, aindex, index
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_meve import MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
+from meve.errors import ConfigurationError
 from meve.testing.external_store_contract import make_id
 from meve.testing.fakes import WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS
@@ -167,8 +168,14 @@ def test_retrievers_of_store_share_index(store):
 
 
 def test_retriever_options_are_refused(parts):
-    with pytest.raises(TypeError, match="filter"):
+    with pytest.raises(ConfigurationError, match="unknown option 'filter'"):
         MeVeVectorStore(InMemoryVectorStore(MeVeEmbeddings(WordEmbedder())), filter={"lang": "en"}, **parts)
+
+
+@pytest.mark.parametrize("door", [MeVeVectorStore, MeVeRetriever.from_vectorstore])
+def test_what_is_no_vector_store_is_refused(door, parts):
+    with pytest.raises(ConfigurationError, match="must be a LangChain VectorStore, got MeVeEmbeddings"):
+        door(MeVeEmbeddings(WordEmbedder()), **parts)
 
 
 def test_retriever_over_wrapper_uses_inner_store(store, parts):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meve.errors import HoldError, ValidationError
+from meve.memory import GovernedMemory
 from meve.memory.items.item import Drop, Put, item_id
 from meve.testing.fakes import FakeClock, OverlapVerifier
 from tests.memories import LastLetters, open_memory
@@ -219,3 +220,20 @@ def test_text_of_an_item_is_one_or_several_strings(tmp_path):
         memory.items.put(NAMESPACE, "k", {"n": 1}, text=many, user_id="alice")
         assert {memory.items.search(query=word, user_id="alice")[0].key for word in many[::333]} == {"k"}
         assert memory._searcher.indexes.of("s:alice").vectors < 300  # not one for each of any number of texts
+
+
+def test_item_asked_for_in_other_words_comes_before_one_that_shares_a_word(tmp_path):
+    said = {
+        "job": ("I work as a welder at the shipyard.", "How does he earn his living?"),
+        "repository": ("The repository lives on Codeberg.", "Where is the source kept?"),
+        "pet": ("My cat is called Biscuit.", "What is the name of the pet?"),
+        "pills": ("I take blood pressure pills in the evening.", "What medication does he need?"),
+        "twins": ("We have twins, Mira and Jonas.", "How many kids are there?"),
+        "payment": ("I'd rather pay in instalments.", "How does he want to settle the price?"),
+        "invoice": ("The invoice goes to the Leipzig branch.", "Which office pays the bill?"),
+    }
+    with GovernedMemory.open(tmp_path / "memory.db", embedder="minilm") as memory:
+        for key, (text, _) in said.items():
+            memory.items.put(NAMESPACE, key, {"text": text}, text=text, user_id="ann")
+        for key, (_, question) in said.items():
+            assert memory.items.search(NAMESPACE, query=question, user_id="ann", limit=1)[0].key == key, question

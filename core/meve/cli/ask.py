@@ -172,7 +172,7 @@ def parse_where(conditions: list[str]) -> dict[str, dict[str, Any]] | None:
     for condition in conditions:
         found = _SIGN.search(condition)
         key = condition[: found.start()].strip() if found else ""
-        if found is None or not key:
+        if found is None or not key or condition[found.end() :].startswith(("=", "<", ">")):
             raise ConfigurationError(f"--where must be KEY=VALUE, or with !=, <, <=, > or >=, got {condition!r}")
         operators, sign, value = wanted.setdefault(key, {}), found[0], condition[found.end() :]
         if operator := _BOUNDS.get(sign):

@@ -14,17 +14,21 @@ never taken for texts that begin or end within a sentence."""
 _UNSAID = frozenset(("a", "an", "the", "please"))
 """Words that change nothing. All others count: "from" and "to", "must" and "may", "he" and "she"."""
 _MARK = r"(?:[.!?\u2026][\"'\u201d)\]*_`]*(?=\s|$)|[\u3002\uff01\uff1f])"
-_SENTENCE = re.compile(rf"{_MARK}|\n\s*\n")
+_SENTENCE = re.compile(rf"(?=[.!?\u2026\u3002\uff01\uff1f\n])(?:{_MARK}|\n\s*\n)")
 _ENDED = re.compile(rf"{_MARK}\s*$")
 _SPACES = re.compile(r"[^\S\n]+")
 _HYPHENATED = re.compile(r"(?<=[a-z])-\n *(?=[a-z])")
 _LINK = re.compile(r"(?<=\])\(([^()\s]*)\)")
 _GROUPED = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SIGN = re.compile(
-    r"!=|[<>=\u2264\u2265\u2260\u2248$\u20ac\u00a3\u00a5%?]+"  # comparisons, currencies, per cent, a question
-    r"|(?<!\w)[-+](?=\d)|(?<=\d)[-/:](?=\d)|(?<=\w)[+^*/](?=\d)"  # -5, and 1/2 unlike 1-2
-    r"|(?<=\w )[+/^](?= \w)|(?<=[a-z]\s)A\b"  # a + b, vitamin A
-    r"|[\u2190-\u22ff\u2600-\u27bf\U0001f000-\U0001faff]"  # arrows, signs of mathematics, emoji
+    r"(?=[^a-zB-Z0-9_\s,;'\"])(?:"  # no more is tried at most characters
+    r"!=|[<>=\u00b1\u2264\u2265\u2260\u2248$\u20ac\u00a3\u00a5%?]+"  # comparisons, currencies, per cent, a question
+    r"|(?<!\w)[-+](?=\d)|(?<=\d)[-/:](?=\d)|(?<=\w)[\^*/](?=\d)"  # -5, and 1/2 unlike 1-2
+    r"|(?<=\w)\++|(?<=\b[A-Za-z])-(?=[\s.,;)]|$)|(?<![\w.])\.(?=\d)"  # O+ unlike O-, and .5
+    r"|(?<=\w )(?:[+/^]|\*\*)(?= \w)|(?<=\s)(?:&&|\|\|)(?=\s)"  # a + b, a && b
+    r"|(?<![\w!])!(?=[\w(])|(?<![\w~])~~?(?=\w)"  # !ready, ~5, and ~~what no longer holds~~
+    r"|(?<=[a-z]\s)A\b|\bA(?=\.)"  # vitamin A, A. Smith
+    r"|[\u2190-\u23ff\u2600-\u27bf\U0001f000-\U0001faff])"  # arrows, signs of mathematics and of keys, emoji
 )
 """Signs that count as words."""
 _CONTRACTED = re.compile(r"'|cannot|\bim\b", re.IGNORECASE)

@@ -34,11 +34,11 @@ from meve.memory.records import (
     MemoryRecord,
     StoredRecord,
     check_flag,
-    check_keywords,
     check_text,
 )
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import MemoryStore
+from meve.pipeline.config import check_option_names
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.types import FloatArray
 
@@ -114,7 +114,7 @@ class MemoryRuntime:
     @classmethod
     def open(cls, backend: MemoryStore, **options: Unpack[MemoryOptions]) -> Self:
         """Resolve the components, and open the records of a back end. See `GovernedMemory.open`."""
-        check_keywords(options, MemoryOptions, "open")
+        check_option_names(options, MemoryOptions.__annotations__, "open")
         _check_components(options)
         policy, reset_clock = (
             options.get("policy") or Policy(),

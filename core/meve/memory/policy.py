@@ -94,10 +94,11 @@ class Relevance(_PolicySection):
 
     The cosine of a long memory is that of its best passage. The word share is the share of the question's words that
     the memory contains; rare words weigh more, as in BM25. A turn of a conversation adds shares of the word term of its
-    neighbours. The defaults were chosen on half of the conversations of several kinds (see docs/benchmarks-memory.md).
+    neighbours. Items take `item_words`. docs/benchmarks-memory.md says how the defaults were chosen.
     """
 
     words: Annotated[float, Field(ge=0, le=20)] = 6.0
+    item_words: Annotated[float, Field(ge=0, le=20)] = 1.0
     before: Fraction = 0.4
     """Share of the word term of the turn before it in the session."""
     after: Fraction = 0.3

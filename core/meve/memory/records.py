@@ -360,10 +360,3 @@ def check_flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise ValidationError(f"{name} must be True or False, got {value!r:.40}")
     return value
-
-
-def check_keywords(options: Mapping[str, Any], known: type, function: str) -> None:
-    """Raise TypeError, as Python does, for an option that the typed dict `known` lacks."""
-    for name in options:
-        if name not in known.__annotations__:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")

@@ -4,6 +4,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
@@ -79,7 +80,7 @@ class RetrieverConfig:
     """The settings of a retrieval. Each can be overridden for one call, by name.
 
     Raises:
-        ConfigurationError: a value of the wrong type or out of range.
+        ConfigurationError: an unknown name, or a value of the wrong type or out of range.
 
     Source: MeVe (Ottem 2025), appendix A.4, with the corrections that `docs/architecture.md` lists.
 
@@ -223,10 +224,7 @@ class RetrieverConfig:
         Raises:
             ConfigurationError: an unknown name, or a value out of range.
         """
-        if not changes:
-            return self
-        check_option_names(changes)
-        return replace(self, **changes)
+        return replace(self, **changes) if changes else self
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data; `from_dict` reads it."""
@@ -239,8 +237,21 @@ class RetrieverConfig:
         Raises:
             ConfigurationError: an unknown name, or a value out of range.
         """
-        check_option_names(data)
         return cls(**data)
+
+
+def _explain_unknown(init: Callable[..., None]) -> Callable[..., None]:
+    """Return a constructor that names the nearest setting for an unknown one."""
+
+    @wraps(init)
+    def checked(self: RetrieverConfig, **settings: Unpack[Overrides]) -> None:
+        check_option_names(settings)
+        init(self, **settings)
+
+    return checked
+
+
+RetrieverConfig.__init__ = _explain_unknown(RetrieverConfig.__init__)  # type: ignore[method-assign]
 
 
 def validate_config(config: object) -> RetrieverConfig:

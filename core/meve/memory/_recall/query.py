@@ -22,13 +22,12 @@ from meve.memory.records import (
     UserId,
     check_choice,
     check_count,
-    check_keywords,
     check_scopes,
     check_tags,
     check_text,
     user_key,
 )
-from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.config import RetrieverConfig, check_option_names
 from meve.pipeline.pipeline import check_query
 from meve.types import Passage
 
@@ -195,7 +194,7 @@ def make_query(
     **options: Unpack[SearchOptions],
 ) -> MemoryQuery:
     """Check a query and its options against a policy. Raise what `GovernedMemory.search` raises."""
-    check_keywords(options, SearchOptions, "search")
+    check_option_names(options, SearchOptions.__annotations__, "search")
     check_query(query)
     limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
     for name in ("include_private", "include_superseded", "verify"):

@@ -19,13 +19,13 @@ from meve.memory.records import (
     check_choice,
     check_flag,
     check_id,
-    check_keywords,
     check_metadata,
     check_scopes,
     check_tags,
     check_text,
     kind_of,
 )
+from meve.pipeline.config import check_option_names
 
 _OTHER_METHODS = {"item": "memory.items.put", "message": "memory.messages.add"}
 """The methods that write records of other kinds."""
@@ -106,7 +106,7 @@ def make_record(
 
     The classifier can make an instruction only of what the user said (`source`), and only if `may_instruct` is true.
     """
-    check_keywords(options, RecordOptions, "add")
+    check_option_names(options, RecordOptions.__annotations__, "add")
     text = check_text(text, "text", policy.limits.text)
     source: RecordSource = check_choice(options.get("source", "chat_user"), "source", RecordSource)
     if source in _OTHER_METHODS:

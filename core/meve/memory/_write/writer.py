@@ -21,13 +21,13 @@ from meve.memory.records import (
     check_choice,
     check_flag,
     check_id,
-    check_keywords,
     check_metadata,
     check_tags,
     check_text,
 )
 from meve.memory.stores._closed_records import reopen
 from meve.memory.stores._record_transaction import RecordTransaction
+from meve.pipeline.config import check_option_names
 
 _FIXED: Mapping[RecordKind, frozenset[str]] = {
     "item": frozenset({"text", "metadata"}),
@@ -190,7 +190,7 @@ class RecordWriter(RecordEraser):
 
     def _checked(self, options: UpdateOptions) -> dict[str, Any]:
         """Return the checked values of the fields to change, by name."""
-        check_keywords(options, UpdateOptions, "update")
+        check_option_names(options, UpdateOptions.__annotations__, "update")
         checks: dict[str, Callable[[Any], Any]] = {
             "text": lambda value: check_text(value, "text", self.runtime.policy.limits.text),
             "policy_class": lambda value: check_choice(value, "policy_class", PolicyClass),

@@ -1,7 +1,7 @@
 """Items: values under keys in namespaces, governed like all other records of a user.
 
-Isolation, expiry, erasure, holds, export and the audit log are those of the memory; a search ranks as the memory does.
-Maintenance neither merges nor archives items.
+Isolation, expiry, erasure, holds, export and the audit log are those of the memory. A search ranks as the memory does,
+with a smaller weight of words (`item_words` in `relevance`). Maintenance neither merges nor archives items.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -222,9 +222,11 @@ class Items:
         unsearchable = positions[~mask[positions]]
         mask &= among(len(mask), positions)
         total, ranked = int(mask.sum()), 0
+        relevance = self._runtime.policy.relevance
+        rule = relevance.model_copy(update={"words": relevance.item_words})
         while ranked < total:
             count = max(count, 1)
-            hits = index.find_relevant(query, vector, count, mask, self._runtime.policy.relevance)
+            hits = index.find_relevant(query, vector, count, mask, rule)
             yield from ((hit.stored.record, hit.relevance) for hit in hits[ranked:])
             ranked, count = len(hits), count * _RANK_GROWTH
         yield from _records(index, index.newest(unsearchable))
