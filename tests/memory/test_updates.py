@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import ConfigurationError, ModelError
-from meve.memory import GovernedMemory, LlmUpdateJudge, RuleUpdateJudge, TrainedUpdateJudge, UpdateVerdict
+from meve.errors import ConfigurationError
+from meve.memory import GovernedMemory, RuleUpdateJudge, TrainedUpdateJudge
 from meve.memory._contradiction import claims, values
 from meve.memory._contradiction.statements import parse_statement
 from meve.memory._contradiction.values import normalise_values
@@ -293,69 +293,6 @@ def test_latest_of_many_changes_remains(memory, clock):
         clock.advance(timedelta(days=1))
     memory.maintain()
     assert {r.id for r in memory.list(user_id="alice") if r.superseded_by is None and r.id[0] != "f"} == {"Bonn"}
-
-
-class Listed:
-    """A judge with one verdict, which lists what it was asked."""
-
-    def __init__(self, relation):
-        self.relation, self.asked = relation, []
-
-    def judge(self, older, newer):
-        self.asked.append((older, newer))
-        return UpdateVerdict(relation=self.relation, reason="claim")
-
-
-@pytest.mark.parametrize(("relation", "step"), [("same", "merged"), ("replaces", "superseded")])
-def test_a_given_judge_decides_in_maintenance(file, clock, relation, step):
-    judge = Listed(relation)
-    with GovernedMemory.open(file, clock=clock, updates=judge) as memory:
-        add_old_and_new(memory, "I love tea in the garden.", "I love tea in the garden, always.")
-        memory.add("The night train was late.", id="other", **LASTING)
-        assert memory.maintain().counts()[step] == 1
-    assert judge.asked == [("I love tea in the garden.", "I love tea in the garden, always.")]
-
-
-def test_model_answer_decides_and_each_pair_is_asked_once():
-    prompts = []
-
-    def complete(prompt):
-        prompts.append(prompt)
-        return " Replaces.\n"
-
-    judge = LlmUpdateJudge(complete)
-    for _ in range(2):
-        assert judge.judge("I like tea.", 'I like "cocoa".').relation == "replaces"
-    (prompt,) = prompts
-    assert '"I like \\"cocoa\\"."' in prompt
-
-
-@pytest.mark.parametrize("answer", ["", "same or different", "Yes", None, 3, "replaces, since the user moved"])
-def test_any_other_model_answer_keeps_both(answer):
-    assert LlmUpdateJudge(lambda _: answer).judge("I like tea.", "I like cocoa.").relation == "different"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "relation"),
-    [
-        ("The rent is 900 euros.", "The rent amounts to 900 euros.", "same"),
-        ("The rent is 900 euros.", "The rent is 950 euros.", "different"),
-        ("I eat meat.", "I don't eat meat.", "different"),
-        ("I met Tom.", "I met Tim.", "different"),
-    ],
-)
-def test_model_cannot_merge_statements_with_other_values(one, other, relation):
-    assert LlmUpdateJudge(lambda _: "same").judge(one, other).relation == relation
-
-
-def test_failing_model_raises():
-    def fail(_):
-        raise RuntimeError("out of order")
-
-    with pytest.raises(ModelError, match="out of order"):
-        LlmUpdateJudge(fail).judge("I like tea.", "I like cocoa.")
-    with pytest.raises(ConfigurationError, match="complete must be a function"):
-        LlmUpdateJudge("gpt")
 
 
 @pytest.mark.parametrize(("agreed", "hidden"), [(1.0, False), (0.0, True)])

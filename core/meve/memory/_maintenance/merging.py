@@ -1,5 +1,6 @@
 """Merging: of two duplicates, and of two records that contradict each other, one is closed. None is erased."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _OTHERWISE = {name: f"another {name} than" for name in ("number", "day", "name")}
 _OTHERWISE |= {"denial": "denied by", "change": "changed by"}
 """By what a judge found: why a record is closed."""
+ENDED = 2
+"""The most memories that one may replace by the trained model's verdict alone; one that seems to end more ends none."""
 
 
 class DuplicateMerger:
@@ -36,6 +39,8 @@ class DuplicateMerger:
         self._plan = plan
         self._statements: dict[str, Statement] = {}
         """By record id."""
+        self._claims: list[tuple[str, str, UpdateVerdict]] = []
+        """Ids of an older and a newer record, and the verdict, where only the trained model finds a change."""
 
     def run(self) -> None:
         """Compare records of equal text, then those of similar vectors, then those that share a rare word.
@@ -58,11 +63,30 @@ class DuplicateMerger:
             older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.record.id))
             verdict = self._judge(older, newer)
             if verdict.relation == "replaces" and may_replace(older.record, newer.record):
-                winner, loser = sorted((a, b), key=lambda s: self._rank(s.record), reverse=True)
-                self._supersede(winner, loser, verdict)
+                if verdict.reason == "claim" and verdict.probability is not None:
+                    self._claims.append((older.record.id, newer.record.id, verdict))
+                else:
+                    self._replace(older, newer, verdict)
             elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+        self._apply_claims()
         plan.keep_progress(progress)
+
+    def _replace(self, older: StoredRecord, newer: StoredRecord, verdict: UpdateVerdict) -> None:
+        """Close one of two records that contradict each other."""
+        winner, loser = sorted((older, newer), key=lambda s: self._rank(s.record), reverse=True)
+        self._supersede(winner, loser, verdict)
+
+    def _apply_claims(self) -> None:
+        """Close what only the trained model found replaced, unless the newer record seems to replace many.
+
+        What seems to end many others is mostly talk or a general truth, and ends none of them.
+        """
+        ended = Counter(newer for _, newer, _ in self._claims)
+        for one, other, verdict in self._claims:
+            older, newer = self._plan.records[one], self._plan.records[other]
+            if ended[other] <= ENDED and not (older.record.is_closed or newer.record.is_closed):
+                self._replace(older, newer, verdict)
 
     def _judge(self, older: StoredRecord, newer: StoredRecord) -> UpdateVerdict:
         old, new = self._statement(older.record), self._statement(newer.record)
