@@ -5,9 +5,10 @@ from datetime import timedelta
 
 import pytest
 
+from meve.components import _repeated_text
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, RuleUpdateJudge, TrainedUpdateJudge
-from meve.memory._contradiction import claims, values
+from meve.memory._contradiction import values
 from meve.memory._contradiction.statements import parse_statement
 from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
@@ -314,21 +315,30 @@ noon Midnight once|a once|every twice the|one no|one 1,500 2k 3|thousand twenty-
 """
 
 
-@pytest.mark.parametrize("steps", ["_FREQUENCIES", "_WORDS", "_CONTRACTIONS"])
+def make_texts(seed):
+    rng, fragments = random.Random(seed), [each.replace("|", " ") for each in FRAGMENTS.split()]
+    return [" ".join(rng.choices(fragments, k=rng.randint(1, 6))) for _ in range(1_500)]
+
+
+@pytest.mark.parametrize("steps", [values._FREQUENCIES, values._WORDS], ids=["frequencies", "words"])
 def test_a_step_is_only_left_out_of_texts_that_it_would_not_change(steps):
-    steps = getattr(claims if steps == "_CONTRACTIONS" else values, steps)
-    rng, fragments = random.Random(3), [each.replace("|", " ") for each in FRAGMENTS.split()]
-    for _ in range(1_500):
-        whole = text = " ".join(rng.choices(fragments, k=rng.randint(1, 6)))
+    for text in make_texts(3):
+        whole = text
         for _, pattern, write in steps:
             whole = pattern.sub(write, whole)
         assert values.rewrite(text, steps) == whole
 
 
+def test_contractions_are_only_left_out_of_texts_that_they_would_not_change():
+    for text in make_texts(3):
+        whole = text.replace("\u2019", "'")
+        for pattern, said in _repeated_text._CONTRACTIONS:
+            whole = pattern.sub(said, whole)
+        assert _repeated_text.expand_contractions(text) == whole
+
+
 def test_numbers_are_only_left_out_of_texts_that_they_would_not_change():
-    rng, fragments = random.Random(4), [each.replace("|", " ") for each in FRAGMENTS.split()]
-    for _ in range(1_500):
-        text = " ".join(rng.choices(fragments, k=rng.randint(1, 6)))
+    for text in make_texts(4):
         whole = values.rewrite(text, values._FREQUENCIES)
         for pattern, write in values._LARGE_NUMBERS:
             whole = pattern.sub(write, whole)
