@@ -22,7 +22,7 @@ MAX_PHASES = 64
 _BLANK = r"\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # as str.strip removes it
 NAME_PATTERN = rf"[{_BLANK}]*[^\x00{_BLANK}][^\x00]*"
 """A text that isn't blank and holds no U+0000, which PostgreSQL can't store; for Python and for JSON Schema."""
-_NAME = re.compile(NAME_PATTERN)
+_VALID_NAME = re.compile(NAME_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -68,7 +68,7 @@ def check_name(value: object, name: str, *, may_be_empty: bool = False) -> str:
     Traceback (most recent call last):
     meve.errors.ValidationError: anchor must be valid UTF-8: remove lone surrogates
     """
-    if not isinstance(value, str) or not (_NAME.fullmatch(value) or (may_be_empty and value == "")):
+    if not isinstance(value, str) or not (_VALID_NAME.fullmatch(value) or (may_be_empty and value == "")):
         raise ValidationError(f"{name} must be text that isn't blank, without U+0000, got {value!r:.80}")
     if len(value) > MAX_ID:
         raise ValidationError(f"{name} must have at most {MAX_ID} characters, got {len(value)}")
