@@ -79,6 +79,21 @@ def read_history(checkpoints: Iterable[Any], key: str) -> ThreadHistory:
     return ThreadHistory(turns=turns, states=states)
 
 
+def check_key(checkpoints: Sequence[Any], key: str, thread: object) -> None:
+    """Raise an error if checkpoints hold state, but none has the key.
+
+    Raises:
+        ConfigurationError: the key is missing; the message names the keys that there are.
+    """
+    known = {name for each in checkpoints for name in each.checkpoint.get("channel_values", {})}
+    known -= {name for name in known if name.startswith(("__start__", "branch:"))}  # LangGraph's own
+    if known and key not in known:
+        raise ConfigurationError(
+            f"no checkpoint of the thread {thread!r:.80} has {key!r:.80}: set messages_key to the key of the messages, "
+            f"one of {', '.join(map(repr, sorted(known))):.400}"
+        )
+
+
 def _checkpoint_id(config: Any) -> str:
     return str(config["configurable"]["checkpoint_id"]) if config else ""
 

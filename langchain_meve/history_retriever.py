@@ -10,7 +10,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config, run_in_executor
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from langchain_meve._checkpoint_history import CheckpointState, ThreadHistory, read_history
+from langchain_meve._checkpoint_history import CheckpointState, ThreadHistory, check_key, read_history
 from langchain_meve._documents import RetrievedDocuments, context_to_documents
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, parse_query
 from meve.components.embedders import FAST, resolve_embedder
@@ -83,7 +83,8 @@ class MeVeHistoryRetriever(BaseRetriever):
             kwargs: `k`, and any value of `meve.RetrieverConfig`, for this call.
 
         Raises:
-            ConfigurationError: no thread, an unknown option, or checkpoints that don't hold the messages themselves.
+            ConfigurationError: no thread, an unknown option, or checkpoints without the key or the messages
+                themselves.
             AdmissibilityError: the checkpointer doesn't hold the checkpoint; nothing was searched.
             MeveError: what `meve.conversation.Conversation.retrieve` raises.
         """
@@ -138,6 +139,9 @@ class MeVeHistoryRetriever(BaseRetriever):
             self.checkpointer.list(config), key=lambda each: str(each.config["configurable"]["checkpoint_id"])
         )
         history = read_history(found, self.messages_key)
+        runs = sum(each.metadata.get("source") == "input" for each in found)
+        if runs > 1 or "checkpoint_map" not in thread:  # the first run may ask before it writes a message
+            check_key(found, self.messages_key, name)
         if not found and not checkpoint:
             return history, CheckpointState()
         checkpoint = checkpoint or found[-1].config["configurable"]["checkpoint_id"]

@@ -73,8 +73,8 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
     """Keeps the messages that leave a `Memory`'s short-term memory as a graph, and returns what a question may reach.
 
     A message whose `additional_kwargs` hold a `parent` (the id of a message) begins a branch there; `id` names a
-    message. One whose parent the block doesn't hold begins a line of its own. Each session has its own conversation, in
-    memory only. System messages are left out.
+    message. One whose parent the block doesn't hold begins a line of its own. A message that comes again with the same
+    id and text is kept once. Each session has its own conversation, in memory only. System messages are left out.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -138,7 +138,8 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
                 self._sessions.popitem(last=False)
             if "parent" in record:
                 record["parent"] = _known_parents(conversation, record["parent"])
-            conversation.extend([record])
+            if _settle_id(conversation, record):
+                conversation.extend([record])
 
     def _make(self) -> Conversation:
         return Conversation(
@@ -163,6 +164,27 @@ def _find_anchor(conversation: Conversation, messages: Sequence[ChatMessage]) ->
         else:
             at = name
     return at
+
+
+def _settle_id(conversation: Conversation, record: dict[str, Any]) -> bool:
+    """Give a message another id if its own is taken; return False for a message that the conversation holds."""
+    given, known = record.get("id"), conversation.graph.positions
+    is_named = given is not None and given != ""
+    name = str(given) if is_named else f"turn-{len(conversation)}"
+    if name not in known:
+        return True
+    if is_named:
+        first = conversation.graph.turns[known[name]]
+        if (first.text, first.speaker) == (record["text"], record["role"]):
+            return False
+        warn_once(
+            "ids of a conversation block", "two messages have the id %.80r and different texts: the block keeps both, "
+            "but replies to this id follow the first; give each message an id of its own", name,
+        )  # fmt: skip
+    while name in known:
+        name += "~"
+    record["id"] = name
+    return True
 
 
 def _known_parents(conversation: Conversation, parent: object) -> list[str]:

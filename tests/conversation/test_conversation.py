@@ -1,6 +1,8 @@
 """Test retrieval from a conversation: what is searched, how it is ordered, and what the trace tells."""
 
+import copy
 import json
+import pickle
 import threading
 
 import numpy as np
@@ -161,6 +163,21 @@ def test_outcomes_of_another_process_are_merged_or_refused_whole():
         conversation.record_outcome("2", 7)
 
 
+@pytest.mark.parametrize("outcomes", [{"1": OutcomeStatistics().add(0.0), "2": 3}, ["2"], 3, None])
+def test_outcomes_of_another_type_are_a_clear_error_and_none_is_merged(outcomes):
+    conversation = make_conversation()
+    with pytest.raises(ValidationError, match="outcomes must be a mapping of turn ids to OutcomeStatistics, got"):
+        conversation.merge_outcomes(outcomes)
+    assert conversation.outcomes() == {}
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_conversation_is_neither_pickled_nor_copied(make):
+    """Threads share its locks, and a copy would answer from the arrays of the original."""
+    with pytest.raises(ConfigurationError, match=r"a Conversation can't be pickled or copied.*from_messages"):
+        make(make_conversation())
+
+
 def test_added_turns_are_embedded_once_and_found():
     class Counting(WordEmbedder):
         count = 0
@@ -229,6 +246,8 @@ def test_bad_question_anchor_and_option_are_clear_errors():
         make_conversation(polcy=1)
     with pytest.raises(ConfigurationError, match="ranking must be a Ranking"):
         conversation.retrieve("login", ranking=0.3)
+    with pytest.raises(ConfigurationError, match="speaker must be a str, got 3"):
+        conversation.retrieve("login", speaker=3)
     with pytest.raises(ConfigurationError, match="policy must be a SlicePolicy"):
         make_conversation(policy="line")
 

@@ -15,6 +15,7 @@ from llama_index.core.llms import ChatMessage
 from meve.conversation import Conversation, PlacedTurn, TurnGraph
 from meve.conversation.graph import to_seconds
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.conversation.talks import make_conversation, records
 
 
@@ -162,6 +163,36 @@ def test_claude_export_holds_results_of_tools_and_no_notes_on_them(tmp_path):
     assert Conversation.from_export(tmp_path / "c.json").graph.turns[1].text == "Let me look.\nrelay K7 stuck"
 
 
+def test_claude_export_keeps_pasted_text_after_the_text_of_the_message(tmp_path):
+    data = claude_export()
+    noise = " ".join(f"Worker {n} started." for n in range(200))
+    data["chat_messages"][0]["attachments"] = [
+        {"file_name": "paste.log", "file_size": 99, "extracted_content": f"{noise} Relay K7 is stuck. {noise}"},
+        {"file_name": "picture.png", "extracted_content": ""},
+        {"file_name": "", "extracted_content": "A second paste."},
+    ]
+    data["chat_messages"][1]["attachments"] = None
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    conversation = Conversation.from_export(tmp_path / "c.json", embedder=WordEmbedder(), tokens=WordCounter())
+    first, second, _ = conversation.graph.turns
+    assert first.text == f"Why?\npaste.log\n{noise} Relay K7 is stuck. {noise}\nA second paste."
+    assert second.text == "First try"
+    context = conversation.retrieve("Which relay K7 is stuck?", max_tokens=30, threshold=0.0)
+    assert "Relay K7 is stuck." in context.text  # the turn is shortened to its best sentences, not dropped
+    assert context.tokens <= 30
+
+
+@pytest.mark.parametrize(
+    "attachments", [3, [3], [{"extracted_content": 3}], [{"file_name": 3, "extracted_content": "x"}]]
+)
+def test_malformed_attachments_of_a_claude_export_are_a_clear_error(tmp_path, attachments):
+    data = claude_export()
+    data["chat_messages"][0]["attachments"] = attachments
+    (tmp_path / "c.json").write_text(json.dumps(data))
+    with pytest.raises(ValidationError, match=r"another format|content of turn 0"):
+        Conversation.from_export(tmp_path / "c.json")
+
+
 def test_messages_of_model_providers_keep_tool_calls_as_turns_without_text():
     graph = graph_of(
         [
@@ -195,6 +226,33 @@ def test_export_of_several_conversations_asks_for_one(tmp_path):
     with pytest.raises(UnknownIdError, match=r"conversation 'x'.*has none"):
         Conversation.from_export(file, "x")
     assert len(Conversation.from_export(file, "c2")) == 3
+
+
+EMPTY = [
+    {"uuid": "e", "chat_messages": None}, {"uuid": "e", "chat_messages": []}, {"id": "e", "mapping": None},
+    {"id": "e", "mapping": {}}, {"uuid": "e", "name": "New chat"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", EMPTY)
+def test_conversation_without_messages_is_read_as_an_empty_one(tmp_path, empty):
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([empty, chatgpt_export(), claude_export()]))
+    assert len(Conversation.from_export(file, "c1")) == len(Conversation.from_export(file, "c2")) == 3
+    assert len(Conversation.from_export(file, "e")) == 0
+
+
+@pytest.mark.parametrize("empty", EMPTY[:-1])
+def test_export_of_one_conversation_without_messages_is_empty(tmp_path, empty):
+    (tmp_path / "c.json").write_text(json.dumps(empty))
+    assert len(Conversation.from_export(tmp_path / "c.json")) == 0
+
+
+@pytest.mark.parametrize("other", [{"id": "r", "text": "A record"}, {"id": "r", "mapping": 3}, "text"])
+def test_export_that_mixes_conversations_with_anything_else_names_the_item(tmp_path, other):
+    (tmp_path / "c.json").write_text(json.dumps([chatgpt_export(), other]))
+    with pytest.raises(ValidationError, match=r"item 1 of the export .* is no conversation"):
+        Conversation.from_export(tmp_path / "c.json", "c1")
 
 
 def test_export_of_plain_records(tmp_path):

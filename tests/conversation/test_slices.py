@@ -51,6 +51,15 @@ def test_only_the_nearest_siblings_are_admitted_and_all_others_are_named():
     assert {each.turn: each.priority for each in cut.closed} == {"a0": 0.125, "a1": 0.25, "a5": 0.25, "a6": 0.125}
 
 
+def test_lower_least_priority_admits_near_branches_with_what_follows_them():
+    branches = [(f"{b}{n}", f"{b}{n - 1}" if n else "q", "", "text") for b in "abcdx" for n in range(12)]
+    cut = make_conversation(records([("q", None, "", "q"), *branches])).cut_slice(
+        "x0", SlicePolicy(child=0.9, sibling=0.5, min_priority=0.2)
+    )
+    seen = {branch: sum(turn[0] == branch for turn in cut.turns) for branch in "abcd"}
+    assert seen == {"a": 0, "b": 0, "c": 3, "d": 9}
+
+
 def test_full_slice_keeps_the_highest_priorities():
     cut = make_conversation().cut_slice("9", SlicePolicy(max_turns=3))
     assert cut.turns == ("5", "6", "9")
@@ -93,6 +102,16 @@ def test_line_equals_the_path_in_any_graph(parents, at):
     anchor = at % len(graph)
     cut = cut_slice(graph, str(anchor), SlicePolicy())
     assert cut.turns == tuple(graph.turns[n].id for n in graph.path(anchor))
+
+
+@settings(max_examples=80, deadline=None)
+@given(graphs, st.integers(0, 24))
+def test_full_weights_of_replies_and_siblings_admit_the_whole_tree_of_the_anchor(parents, at):
+    graph = make_graph(parents)
+    anchor = at % len(graph)
+    cut = cut_slice(graph, str(anchor), SlicePolicy(child=1.0, sibling=1.0))
+    beginning = graph.path(anchor)[0]
+    assert cut.turns == tuple(turn.id for n, turn in enumerate(graph.turns) if graph.path(n)[0] == beginning)
 
 
 @settings(max_examples=80, deadline=None)

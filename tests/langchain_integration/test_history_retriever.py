@@ -96,6 +96,10 @@ def test_default_policy_of_conversations_can_be_asked_for_but_shows_no_message_t
     assert "second question" not in found
     found = texts(make_retriever(saver, policy=SlicePolicy.paper(), removed=True).invoke("question", THREAD))
     assert "second question" in found
+    assert "answer to second question" not in found
+    everything = SlicePolicy(child=1.0, sibling=1.0)
+    found = texts(make_retriever(saver, policy=everything, removed=True).invoke("question", THREAD))
+    assert {"second question", "answer to second question"} <= found
 
 
 def test_removed_message_is_not_retrieved_unless_asked_for(saver):
@@ -171,6 +175,35 @@ def test_history_that_checkpoints_do_not_hold_is_an_error_instead_of_no_document
         make_retriever(saver).invoke("question", THREAD)
     with pytest.raises(ConfigurationError, match=r"doesn.t hold .name. itself"):
         make_retriever(saver, messages_key="name").invoke("question", THREAD)
+
+
+class NamedState(MessagesState):
+    name: str
+
+
+def test_key_that_no_checkpoint_has_is_an_error_that_names_the_keys_there_are(saver):
+    graph = StateGraph(NamedState)
+    graph.add_node("answer", lambda state: {"messages": [AIMessage("answer")], "name": "Ana"})
+    graph.add_edge(START, "answer")
+    say(graph.compile(checkpointer=saver), "first question")
+    with pytest.raises(ConfigurationError, match=r"thread '1' has 'mesages': .* 'messages', 'name'"):
+        make_retriever(saver, messages_key="mesages").invoke("question", THREAD)
+
+
+def test_first_step_of_a_thread_may_come_before_any_message_but_a_later_run_needs_the_key(saver):
+    """A graph can ask for its history before it has any."""
+    seen = []
+
+    def answer(state, config):
+        key = state["name"]
+        seen.append(texts(make_retriever(saver, messages_key=key).invoke("question", config)))
+        return {"messages": [AIMessage("answer")]}
+
+    graph = StateGraph(NamedState).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
+    graph.invoke({"name": "messages"}, THREAD, durability="sync")
+    assert seen == [set()]
+    with pytest.raises(ConfigurationError, match="has 'mesages'"):
+        graph.invoke({"name": "mesages"}, THREAD, durability="sync")
 
 
 def test_messages_that_are_plain_dicts_are_searched_too(saver):

@@ -85,6 +85,25 @@ async def test_message_whose_parent_is_unknown_begins_a_line_and_loses_none_of_i
     assert await block.aget([message("login", parent="x")]) == ""
 
 
+async def test_repeated_id_loses_no_message_and_an_equal_repeat_is_kept_once(caplog):
+    block = make_block()
+    await block.aput([message("login fails", id="a"), message("login fails", id="a"), message("login key", id=7)])
+    await block.aput([message("login key", id="7"), message("login cookie")])
+    assert not caplog.records
+    await block.aput([message("login token", id="a"), message("login end", parent="a")])
+    assert "two messages have the id 'a'" in caplog.text
+    turns = block.conversation().graph.turns
+    assert [turn.text for turn in turns] == ["login fails", "login key", "login cookie", "login token", "login end"]
+    assert [turn.parents for turn in turns] == [(), ("a",), ("7",), (turns[2].id,), ("a",)]
+
+
+async def test_repeated_id_takes_no_name_that_is_taken():
+    block = make_block()
+    await block.aput([message("one", id="a"), message("two", id="a~2"), message("three", id="a"), message("x", id="")])
+    await block.aput([message("four", id="turn-5"), message("five")])
+    assert len({turn.id for turn in block.conversation().graph.turns}) == 6
+
+
 async def test_block_keeps_sessions_apart_and_forgets_them():
     block = make_block()
     await block.aput([message("login secret", session_id="1"), message("login other", session_id="2")])

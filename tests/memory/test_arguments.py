@@ -1,6 +1,8 @@
 """Invalid arguments raise our errors and change nothing."""
 
+import copy
 import enum
+import pickle
 from datetime import timedelta
 
 import pytest
@@ -153,3 +155,9 @@ def test_prompt_budget_out_of_range_is_rejected(filled, name, wrong):
     if name == "max_tokens":
         with pytest.raises(ConfigurationError, match="max_tokens must be"):
             filled.prompt("sun?", user_id="alice", max_tokens=wrong)
+
+
+@pytest.mark.parametrize("make", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_memory_is_neither_pickled_nor_copied(memory, make):
+    with pytest.raises(ConfigurationError, match=r"a GovernedMemory can't be pickled or copied.*GovernedMemory\.open"):
+        make(memory)

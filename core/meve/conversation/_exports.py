@@ -14,6 +14,9 @@ from meve.errors import UnknownIdError, ValidationError
 _NO_PARENT = "00000000-0000-4000-8000-000000000000"
 """The parent that Claude's exports give to the first message."""
 
+_MESSAGE_KEYS = ("mapping", "chat_messages")
+"""The keys of a conversation's messages, as ChatGPT and Claude name them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedConversation:
@@ -42,12 +45,12 @@ def read_export(path: Path, conversation: str | None = None) -> ExportedConversa
         raise ValidationError(f"the export {str(path)!r} can't be read: {cause.strerror or cause}") from cause
     except ValueError as cause:
         raise ValidationError(f"the export {str(path)!r} is no JSON that can be read: {cause}") from cause
-    found = data if isinstance(data, list) and data and all(map(_is_conversation, data)) else [data]
-    if not _is_conversation(found[0]):
+    found = data if isinstance(data, list) else [data]
+    if not any(map(_is_conversation, found)):
         return _read_records(data, path, conversation)
     chosen = _choose(found, conversation, path)
     try:
-        return _read_nodes(chosen) if "mapping" in chosen else _read_messages(chosen)
+        return _read_messages(chosen) if chosen.get("mapping") is None else _read_nodes(chosen)
     except (KeyError, TypeError, AttributeError) as cause:
         raise ValidationError(
             f"the export {str(path)!r} has a conversation of another format: {type(cause).__name__}: {cause}"
@@ -55,9 +58,17 @@ def read_export(path: Path, conversation: str | None = None) -> ExportedConversa
 
 
 def _is_conversation(data: object) -> bool:
-    return isinstance(data, dict) and (
-        isinstance(data.get("mapping"), dict) or isinstance(data.get("chat_messages"), list)
+    return (
+        isinstance(data, dict)
+        and not data.keys().isdisjoint(_MESSAGE_KEYS)
+        and isinstance(data.get("mapping"), dict | None)
+        and isinstance(data.get("chat_messages"), list | None)
     )
+
+
+def _is_empty(data: object) -> bool:
+    """Return whether this is a conversation without even the key of its messages."""
+    return isinstance(data, dict) and data.keys().isdisjoint((*_MESSAGE_KEYS, "text", "content"))
 
 
 def _read_records(data: object, path: Path, conversation: str | None) -> ExportedConversation:
@@ -78,6 +89,9 @@ def _names(data: Mapping[str, Any]) -> list[str]:
 
 
 def _choose(found: Sequence[Mapping[str, Any]], name: str | None, path: Path) -> Mapping[str, Any]:
+    for n, each in enumerate(found):
+        if not _is_conversation(each) and not _is_empty(each):
+            raise ValidationError(f"item {n} of the export {str(path)!r} is no conversation: {each!r:.80}")
     chosen = [each for each in found if name is None or name in _names(each)]
     if len(chosen) == 1:
         return chosen[0]
@@ -126,7 +140,7 @@ def _skip_empty(nodes: Mapping[str, Any], name: str | None) -> str | None:
 
 
 def _read_messages(data: Mapping[str, Any]) -> ExportedConversation:
-    turns = list(_claude_records(data["chat_messages"]))
+    turns = list(_claude_records(data.get("chat_messages") or []))
     known = {turn["id"] for turn in turns}
     latest = data.get("current_leaf_message_uuid")
     return ExportedConversation(turns=place_messages(turns), latest=latest if latest in known else None)
@@ -134,11 +148,10 @@ def _read_messages(data: Mapping[str, Any]) -> ExportedConversation:
 
 def _claude_records(messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for n, message in enumerate(messages):
+        own = read_text(message.get("content"), n) or message.get("text") or ""  # which also holds notes on tools
         record: dict[str, Any] = {
             "id": message["uuid"],
-            "text": read_text(message.get("content"), n)
-            or message.get("text")
-            or "",  # which also holds notes on tools
+            "text": "\n".join(filter(None, [own, *_attached_texts(message, n)])),
             "speaker": {"human": "user"}.get(message.get("sender", ""), message.get("sender", "")),
             "time": message.get("created_at"),
         }
@@ -146,6 +159,14 @@ def _claude_records(messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str,
             parent = message["parent_message_uuid"]
             record["parent"] = None if parent == _NO_PARENT else parent
         yield record
+
+
+def _attached_texts(message: Mapping[str, Any], n: int) -> Iterator[str]:
+    """Yield the name and the text of each attachment with text, such as a long paste."""
+    for each in message.get("attachments") or []:
+        text = read_text(each.get("extracted_content"), n)
+        if text:
+            yield from (each.get("file_name") or "", text)
 
 
 def _in_time(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:

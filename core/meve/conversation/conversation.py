@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
+from meve._not_picklable import NotPicklable
 from meve._vectors import validate_vectors
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_sentences
@@ -26,7 +27,7 @@ from meve.conversation._turn_passages import PlacedPassage, make_passage
 from meve.conversation.conservation import ConservationMetrics, find_salience, measure_conservation
 from meve.conversation.coordinates import Coordinates, compute_coordinates, count_components, find_homogeneity
 from meve.conversation.graph import PlacedTurn, TurnGraph
-from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
+from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics, merge_outcomes
 from meve.conversation.ranking import Ranking, SliceView, TrajectoryScorer
 from meve.conversation.result import add_slice
 from meve.conversation.slices import LocalAuthority, Slice, SliceAuthority, SlicePolicy, ask_authority
@@ -75,7 +76,7 @@ class _Snapshot:
     has_text: np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class Conversation:
+class Conversation(NotPicklable):
     """Turns with their replies, branches and regenerations. Safe to share between threads; turns can be added.
 
     Nothing is embedded before the first question, and each turn once. `ConversationOptions` describes the arguments.
@@ -83,6 +84,8 @@ class Conversation:
     Raises:
         ConfigurationError: an option of the wrong type.
     """
+
+    _instead = "for another process, keep the messages, and make a conversation there by from_messages"
 
     def __init__(self, **options: Unpack[ConversationOptions]) -> None:
         check_option_names(options, ConversationOptions.__annotations__, "Conversation")
@@ -101,8 +104,6 @@ class Conversation:
         self._passages: list[PlacedPassage | None] = []
         self._index = Bm25Index()
         self._snapshot: _Snapshot | None = None
-        self._embedder: CachedEmbedder | None = None
-        self._counters: TokenCounters | None = None
         self._verifier: Verifier | None = None
         self._adding, self._reading, self._indexing = threading.Lock(), threading.Lock(), threading.Lock()
 
@@ -149,8 +150,7 @@ class Conversation:
             DuplicateIdError: two turns with one id.
         """
         exported = read_export(Path(path), conversation)
-        made = cls(**options)
-        made.extend(exported.turns)
+        made = cls.from_messages(exported.turns, **options)
         if exported.latest in made.graph.positions:
             made._state = made.graph, exported.latest
         return made
@@ -244,7 +244,7 @@ class Conversation:
         at = known[cut.anchor]
         asked = snapshot.graph.turns[at]
         is_question = asked.text.strip() == question.strip()
-        asker = (asked.speaker if is_question else "") if speaker is None else speaker
+        asker = (asked.speaker if is_question else "") if speaker is None else _check("speaker", speaker, str)
         is_searched = snapshot.has_text[rows] & ((rows != at) | (not is_question))
         turns = SliceTurns(
             rows=rows[is_searched], positions=known, passages=snapshot.passages, vectors=snapshot.vectors,
@@ -266,8 +266,8 @@ class Conversation:
             sources=sources,
             scorer=scorer,
             fallback=sources[0],
-            tokens=self._load_counters().get(config.tokens),
-            embedder=self._load_embedder(),
+            tokens=self._counters.get(config.tokens),
+            embedder=self._embedder,
             repeats=RepeatedText(),
             split=split_sentences,
             verifier_name=verifier,
@@ -300,12 +300,13 @@ class Conversation:
 
         Raises:
             UnknownIdError: an unknown turn; nothing is added.
+            ValidationError: no mapping of turn ids to statistics; nothing is added.
         """
-        for turn_id in outcomes:
-            self.graph.position(turn_id)
         with self._adding:
-            merged = {i: self._outcomes.get(i, NO_OUTCOMES).merge(each) for i, each in outcomes.items()}
-            self._outcomes |= merged
+            merged = merge_outcomes(self._outcomes, outcomes)
+            for turn_id in merged:
+                self.graph.position(turn_id)
+            self._outcomes = merged
 
     def measure_conservation(self) -> ConservationMetrics:
         """Return magnitude, energy and information of all turns with text, weighted by their salience.
@@ -331,22 +332,20 @@ class Conversation:
         graph.position(anchor)
         return ask_authority(self.authority, graph, anchor, policy)
 
-    def _load_embedder(self) -> CachedEmbedder:
-        if self._embedder is None:
-            self._embedder = CachedEmbedder(resolve_embedder(self._options.get("embedder"), default=FAST))
-        return self._embedder
+    @cached_property
+    def _embedder(self) -> CachedEmbedder:
+        return CachedEmbedder(resolve_embedder(self._options.get("embedder"), default=FAST))
 
-    def _load_counters(self) -> TokenCounters:
-        if self._counters is None:
-            self._counters = TokenCounters(resolve_tokens(self._options.get("tokens")))
-        return self._counters
+    @cached_property
+    def _counters(self) -> TokenCounters:
+        return TokenCounters(resolve_tokens(self._options.get("tokens")))
 
     def _make_semantic(self) -> tuple[Scorer, str]:
         """Return the scorer of the meaning, and the verifier's name."""
         given = self._options.get("verifier")
         if given is None:
             return SimilarityScorer(), "cosine"
-        embedder = self._load_embedder().inner
+        embedder = self._embedder.inner
         if self._verifier is None:
             self._verifier = resolve_verifier(given, embedder)
         return VerifierScorer(self._verifier, embedder), self._verifier.name
@@ -371,7 +370,7 @@ class Conversation:
             return self._snapshot
 
     def _read_turns(self, graph: TurnGraph, turns: tuple[PlacedTurn, ...], first: int) -> None:
-        embedder = self._load_embedder()
+        embedder = self._embedder
         passages = [make_passage(turn, first + n) if turn.text.strip() else None for n, turn in enumerate(turns)]
         known = [(n, passage.content) for n, passage in enumerate(passages) if passage is not None]
         vectors = np.zeros((len(turns), embedder.dimension), dtype=np.float32)

@@ -4,6 +4,7 @@ Source: RAG++ (Diomande 2026), section 4.4; Welford (1962), and for merging Chan
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -69,3 +70,16 @@ class OutcomeStatistics:
 
 NO_OUTCOMES = OutcomeStatistics()
 """The statistics before the first outcome."""
+
+
+def merge_outcomes(
+    known: Mapping[str, OutcomeStatistics], added: Mapping[str, OutcomeStatistics]
+) -> dict[str, OutcomeStatistics]:
+    """Return the statistics of turns in both mappings together.
+
+    Raises:
+        ValidationError: `added` is no mapping to statistics.
+    """
+    if not isinstance(added, Mapping) or not all(isinstance(each, OutcomeStatistics) for each in added.values()):
+        raise ValidationError(f"outcomes must be a mapping of turn ids to OutcomeStatistics, got {added!r:.80}")
+    return {**known, **{turn: known.get(turn, NO_OUTCOMES).merge(each) for turn, each in added.items()}}

@@ -5,8 +5,9 @@ import builtins
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Never, Self, SupportsIndex, Unpack
+from typing import Any, Self, Unpack
 
+from meve._not_picklable import NotPicklable
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
 from meve.conversation.conservation import ConservationMetrics
@@ -45,8 +46,10 @@ from meve.memory.records import (
 from meve.ports import Embedder
 
 
-class Operations:
+class Operations(NotPicklable):
     """Holds, shares, exports, imports, explains, maintains and closes. `GovernedMemory` inherits it."""
+
+    _instead = "another process opens its file by GovernedMemory.open(file)"
 
     policy: Policy
     clock: Clock
@@ -60,17 +63,6 @@ class Operations:
     _sentences: SentenceHashes
     run_async: AsyncRunner
     closed: bool
-
-    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
-        """Refuse `pickle` and `copy`.
-
-        Raises:
-            ConfigurationError: always; the message says what to do instead.
-        """
-        raise ConfigurationError(
-            "a GovernedMemory can't be pickled or copied: threads may share it; another process opens its file by "
-            "GovernedMemory.open(file)"
-        )
 
     def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
         """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Never, Self, SupportsIndex, Unpack, overload
+from typing import Any, Literal, Self, Unpack, overload
 
+from meve._not_picklable import NotPicklable
 from meve._vectors import validate_vectors
 from meve._warn_once import warn_once
 from meve.calibration.fitting import CalibrationReport, calibrate
@@ -44,7 +45,7 @@ class RetrieverOptions(EngineOptions, total=False):
     """A keyword index or its kind; by default the kind that `config` names, else `bm25`."""
 
 
-class Retriever(EditablePassages):
+class Retriever(EditablePassages, NotPicklable):
     """Five-phase retrieval over passages of your own. Threads may share one.
 
     A retrieval sees one state of the corpus from beginning to end. A change waits for running retrievals, and is
@@ -59,6 +60,8 @@ class Retriever(EditablePassages):
     >>> context.text, context.tokens, context.sufficient
     ('The sky is blue.', 4, True)
     """
+
+    _instead = "for another process, call save(folder) here and Retriever.load(folder) there"
 
     @overload
     def __init__(self, *, engine: Engine, corpus: Corpus) -> None: ...
@@ -379,17 +382,6 @@ class Retriever(EditablePassages):
             "lexical": self._corpus.lexical_kinds,
             "config": self.config.to_dict(),
         }
-
-    def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
-        """Refuse `pickle`, `copy.copy` and `copy.deepcopy`.
-
-        Raises:
-            ConfigurationError: always; the message says what to do instead.
-        """
-        raise ConfigurationError(
-            "a Retriever can't be pickled or copied: threads may share it; for another process, call save(folder) here "
-            "and Retriever.load(folder) there"
-        )
 
     def __repr__(self) -> str:
         return f"Retriever({len(self)} passages, embedder={self.embedder.name!r}, verifier={self.verifier.name!r})"
