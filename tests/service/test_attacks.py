@@ -15,7 +15,7 @@ from meve.errors import AdmissibilityError
 from meve.service.kernel import SigningKey, _protocol
 from tests.service.kernels import GRAPH, KEY, SLICE, answering, ask, entries, open_kernel, serve
 
-POLICY = SlicePolicy()
+POLICY = SlicePolicy.paper()
 ASK = json.dumps({"conversation": "c", "anchor": "7"}).encode()
 
 
