@@ -173,7 +173,7 @@ def test_documents_hold_no_vectors(retriever):
 
 def test_better_of_two_duplicates_is_kept(parts):
     """Documents that share no word with the query are no keyword candidates."""
-    texts = ["a blue sky today", "a blue sky today truly", "zzz"]
+    texts = ["a blue sky today", "A blue sky today. Truly.", "zzz"]
     strict = {**parts, "config": RetrieverConfig(redundancy=0.85)}
     results = MeVeRetriever.from_texts(texts, ids=["worse", "better", "other"], **strict)
     context = results.context("a blue sky today truly", sources="lexical", fallback_floor=0.0)

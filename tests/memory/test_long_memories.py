@@ -187,7 +187,7 @@ def as_version_5(file):
     """Turn a file into one of version 5 of the schema, which had no passages and no models."""
 
     def without_passages(body):
-        (*values, _model, size), halves = unpack_values(body)
+        (*values, _model, _outcomes, size), halves = unpack_values(body)
         return pack_values(values, halves[:size])
 
     as_plain(file)
