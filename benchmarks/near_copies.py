@@ -43,10 +43,10 @@ Edit = Callable[[str, random.Random, Sequence[str]], str | None]
 
 def _swap(pattern: str, change: Callable[[re.Match[str], random.Random, Sequence[str]], str], flags: int = 0) -> Edit:
     """Return the edit that changes one match of a pattern."""
-    found = re.compile(pattern, flags)
+    compiled = re.compile(pattern, flags)
 
     def edit(text: str, rng: random.Random, names: Sequence[str]) -> str | None:
-        matches = list(found.finditer(text))
+        matches = list(compiled.finditer(text))
         if not matches:
             return None
         match = rng.choice(matches)
@@ -147,7 +147,7 @@ COPIES: dict[str, Edit] = {
     "cut": _cut,
     "first sentence missing": _without_first,
 }
-"""What copying does to a text; the changed text is the copy. `a sentence more` is the other way round."""
+"""Kinds of copies: each function makes a copy of a text. Of `a sentence more`, the text itself is the copy."""
 
 
 def read_paragraphs(folders: Sequence[Path], seed: int) -> list[str]:

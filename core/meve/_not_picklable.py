@@ -9,7 +9,7 @@ class NotPicklable:
     """A base class whose objects can't be pickled or copied."""
 
     _instead: ClassVar[str]
-    """What to do instead, for the error message."""
+    """The advice at the end of the error message."""
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:
         """Refuse `pickle`, `copy.copy` and `copy.deepcopy`.

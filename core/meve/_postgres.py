@@ -24,7 +24,7 @@ DEFAULTS = {
     "tcp_user_timeout": "10000",  # milliseconds; without it a server that vanished is noticed after minutes
     "fallback_application_name": "meve",
 }
-"""What the URL may set otherwise."""
+"""Settings of each connection, unless the URL sets them."""
 
 _INHERITED: list[object] = []
 """A forked process's copies of its parent's pools. Closing them would end the parent's sessions."""

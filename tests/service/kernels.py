@@ -24,7 +24,7 @@ TALK = [
 ]
 GRAPH = TurnGraph.from_turns(TALK)
 SLICE = ("1", "2", "3", "5", "6", "7")
-"""What the published policy admits from turn 7: not turn 4, below a sibling of its line."""
+"""The turns that the published policy admits from turn 7: not turn 4, which is below a sibling of its line."""
 
 
 def entries(turns=TALK, tenant="acme", conversation="c", key=None):

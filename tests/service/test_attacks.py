@@ -1,4 +1,4 @@
-"""What strangers and tenants may try: nothing stops the kernel, leaks a secret or widens a slice."""
+"""Attacks by strangers and tenants: none stops the kernel, leaks a secret or widens a slice."""
 
 import json
 import logging

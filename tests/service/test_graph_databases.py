@@ -1,4 +1,4 @@
-"""What only one kind of graph has: files of another kind, and servers that are gone."""
+"""Rules of one kind of graph alone: files of another kind, and servers that are gone."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""What every graph promises, in an SQLite file or in PostgreSQL, to one kernel or to several at once."""
+"""Rules of every graph, in an SQLite file or in PostgreSQL, used by one kernel or by several at once."""
 
 import random
 import subprocess

@@ -57,22 +57,24 @@ _BOILERPLATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """What counts of a text: its words in lower case, without layout."""
+    """The words of a text in lower case, without layout, as texts are compared by."""
 
     joined: str
     """All words, in order. Words are joined, since "e-mail" is "email", but numbers aren't: "1 m" may not be "1m"."""
     sentences: tuple[tuple[int, int], ...]
     """The start and end of each sentence in `joined`."""
     starts: frozenset[int]
-    """Where a sentence or a line begins."""
+    """Positions in `joined` at which a sentence or a line begins."""
     ends: frozenset[int]
+    """Positions in `joined` at which a sentence or a line ends."""
     bounds: frozenset[int]
-    """Where a word begins or ends."""
+    """Positions in `joined` at which a word begins or ends."""
     links: frozenset[str]
     """The addresses of links in Markdown, which another text may have without them."""
     begins_within: bool
-    """Whether it seems to begin within a sentence, as a piece of another text may."""
+    """True if it seems to begin within a sentence, as a piece of another text may."""
     ends_within: bool
+    """True if it seems to end within a sentence."""
 
 
 def read_text(text: str) -> ReadText:
@@ -192,7 +194,7 @@ class _Reading:
         self.bounds: set[int] = set()
         self._at = 0
         self._begin: int | None = None
-        """Where the current sentence begins; None before its first word."""
+        """The position at which the current sentence begins; None before its first word."""
 
     def add_line(self, line: str) -> None:
         said = [word for word in words(line) if word not in _UNSAID]

@@ -8,7 +8,7 @@ from meve.errors import ModelError, wrap_errors
 _LONGEST = 4_000
 """The most characters that are split at once."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
-"""What a part ends with, the best first."""
+"""The separators after which a text may be cut, the best first."""
 
 
 def split_sentences(text: str) -> list[str]:

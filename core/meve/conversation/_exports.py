@@ -45,10 +45,10 @@ def read_export(path: Path, conversation: str | None = None) -> ExportedConversa
         raise ValidationError(f"the export {str(path)!r} can't be read: {cause.strerror or cause}") from cause
     except ValueError as cause:
         raise ValidationError(f"the export {str(path)!r} is no JSON that can be read: {cause}") from cause
-    found = data if isinstance(data, list) else [data]
-    if not any(map(_is_conversation, found)):
+    items = data if isinstance(data, list) else [data]
+    if not any(map(_is_conversation, items)):
         return _read_records(data, path, conversation)
-    chosen = _choose(found, conversation, path)
+    chosen = _choose(items, conversation, path)
     try:
         return _read_messages(chosen) if chosen.get("mapping") is None else _read_nodes(chosen)
     except (KeyError, TypeError, AttributeError) as cause:

@@ -150,10 +150,10 @@ class Conversation(NotPicklable):
             DuplicateIdError: two turns with one id.
         """
         exported = read_export(Path(path), conversation)
-        made = cls.from_messages(exported.turns, **options)
-        if exported.latest in made.graph.positions:
-            made._state = made.graph, exported.latest
-        return made
+        imported = cls.from_messages(exported.turns, **options)
+        if exported.latest in imported.graph.positions:
+            imported._state = imported.graph, exported.latest
+        return imported
 
     def __len__(self) -> int:
         return len(self.graph)

@@ -62,7 +62,7 @@ class MemoryOptions(TypedDict, total=False):
     audit_key: bytes | None
     """Signs the audit log: 16 bytes or more, kept elsewhere. Without a key, only accidental changes are detected."""
     checkpoints: Checkpoints | None
-    """Where each maintenance writes a signed checkpoint of the audit log, so that the audit key can't rewrite it."""
+    """The file or function to which each maintenance writes a signed checkpoint of the audit log; None for none."""
     contradiction: Contradiction | None
     """Decides whether two statements contradict each other; rules by default, see `NliContradiction` for a model."""
     updates: UpdateJudge | None

@@ -37,7 +37,7 @@ _BEGINNINGS = VERBS | {"i", "we", "he", "she", "it", "they", "my", "our", "his",
 _CLAUSE_MARK = re.compile(
     rf"[,;:(\u2013](?!\d)|\)| - |[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
 )
-"""What stands between clauses."""
+"""Separators of clauses."""
 _CACHED = 200_000
 
 

@@ -19,7 +19,7 @@ from meve.memory.records import SHARED, MemoryRecord, SharedScore, check_id, use
 from meve.types import FloatArray
 
 _OUTCOMES: Mapping[UsageOutcome, float] = {"used": 1.0, "unused": 0.0, "contradicted": 0.0}
-"""What a verdict counts as an outcome; `unmentioned` tells nothing."""
+"""The outcome that each verdict counts as; `unmentioned` counts as none."""
 _MAX_DEFERRED = 1_024
 """Maximum number of deferred reflections. The next one runs immediately, together with all deferred ones."""
 

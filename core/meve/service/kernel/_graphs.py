@@ -71,13 +71,13 @@ class GraphDatabase(Protocol):
     """A database with the tables of a kernel."""
 
     name: str
-    """How messages name it; without a password."""
+    """Its name in messages, without a password."""
     is_remote: bool
     """Whether a query may wait for a server."""
     among: str
     """The SQL condition that a value is in a JSON list of texts."""
     lock: str
-    """What a SELECT ends with to lock its rows until the end of the transaction."""
+    """The end of a SELECT that locks its rows until the transaction ends."""
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of one statement that reads."""

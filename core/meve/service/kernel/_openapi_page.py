@@ -13,7 +13,7 @@ _STYLE = (
     "vertical-align: top } h2 { margin-top: 2.5rem }"
 )
 HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"}
-"""What a browser may load for the page: its own style only."""
+"""Headers that let a browser load the style of the page and nothing else."""
 _REFERENCE = re.compile(r"#/components/schemas/([A-Za-z]{1,40})")
 
 

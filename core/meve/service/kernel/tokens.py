@@ -34,7 +34,7 @@ class Header:
     expires: int
     """The first second in which the token is invalid."""
     nonce: str = ""
-    """What the request asked to be signed, so that no earlier answer can pass for this one."""
+    """The random text of the request, which is signed so that no earlier answer can pass for this one."""
 
     def to_data(self) -> dict[str, Any]:
         """Return JSON data."""

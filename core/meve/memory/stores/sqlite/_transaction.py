@@ -39,7 +39,7 @@ _PUT = (
 )
 
 FREE_READS = 3
-"""How often a reader begins anew because a writer was faster, before it makes writers wait."""
+"""The number of times that a reader begins again because a writer was faster, before it makes writers wait."""
 
 
 class SqliteSnapshot:
