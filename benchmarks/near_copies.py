@@ -147,7 +147,7 @@ COPIES: dict[str, Edit] = {
     "cut": _cut,
     "first sentence missing": _without_first,
 }
-"""Kinds of copies: each function makes a copy of a text. Of `a sentence more`, the text itself is the copy."""
+"""Kinds of copies: each function makes a copy of a text, or None if the text has nothing to change."""
 
 
 def read_paragraphs(folders: Sequence[Path], seed: int) -> list[str]:
