@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
+from meve._lazy_field import LazyField
 from meve._not_picklable import NotPicklable
 from meve._vectors import validate_vectors
 from meve.components._repeated_text import RepeatedText
@@ -332,11 +333,11 @@ class Conversation(NotPicklable):
         graph.position(anchor)
         return ask_authority(self.authority, graph, anchor, policy)
 
-    @cached_property
+    @LazyField
     def _embedder(self) -> CachedEmbedder:
         return CachedEmbedder(resolve_embedder(self._options.get("embedder"), default=FAST))
 
-    @cached_property
+    @LazyField
     def _counters(self) -> TokenCounters:
         return TokenCounters(resolve_tokens(self._options.get("tokens")))
 

@@ -1,10 +1,10 @@
 """Tags memories with the topics of the policy, by their words and by embeddings."""
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import Protocol
 
 from meve._formulas import cosines
+from meve._lazy_field import LazyField
 from meve.components.lexical.analyzers import stemmed_words
 from meve.memory.policy import Tagging
 from meve.ports import Embedder
@@ -35,7 +35,7 @@ class PolicyTagger:
             for tag, about in rule.tags.items()
         }
 
-    @cached_property
+    @LazyField
     def _vectors(self) -> FloatArray:
         return self._embedder.embed_passages([f"{tag}: {about}" for tag, about in self._rule.tags.items()])
 

@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from meve._lazy_field import LazyField
 from meve.components._repeated_text import expand_contractions, join_words
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction import lexicon
-from meve.memory._contradiction.lazy import LazyField
 from meve.memory._contradiction.values import normalise_values
 
 _TOKEN = re.compile(r"[^\W\d_]\w*(?:(?:['’](?=\w)|(?<=\w)[+#])\w*)*|[-+]?\d(?:[\w.:/-]*\w|%)?%?")

@@ -3,9 +3,9 @@
 import re
 from typing import NamedTuple
 
+from meve._lazy_field import LazyField
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
 from meve.memory._contradiction.claims import NAME, Claim
-from meve.memory._contradiction.lazy import LazyField
 from meve.memory._contradiction.values import normalise_values
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)*(?:[a-z]+\b|%)?")
