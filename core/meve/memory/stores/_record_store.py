@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -235,12 +235,21 @@ class RecordStore:
         return AuditHead(seq=head.seq, digest=head.digest.hex())
 
     def verify(self, kept: AuditHead | None = None, signed: SignedHeads | None = None) -> AuditVerification:
-        """Check the audit log against its chain, its seal and kept heads, and the records against the log."""
-        signed = signed or SignedHeads()
+        """Check the audit log against its chain, its seal and kept heads, and the records against the log.
+
+        If a record is erased while it is read, the others are read in a later state than the log. So what differs is
+        checked again while nobody can write.
+        """
+        result = self._verify(self.backend.reading, kept, signed or SignedHeads())
+        return self._verify(self.backend.writing, kept, signed or SignedHeads()) if result.differences else result
+
+    def _verify(
+        self, opening: Callable[[], AbstractContextManager[Snapshot]], kept: AuditHead | None, signed: SignedHeads
+    ) -> AuditVerification:
         logged = LoggedStates(self.chain)
         entries_written: Callable[[], int] = getattr(self.backend, "entries_written", lambda: 0)
         written = entries_written()  # before the log is read: others may write meanwhile
-        with self.backend.reading() as snapshot:
+        with opening() as snapshot:
             result = signed.compare(self._verify_log(snapshot, kept, lambda rows: logged.follow(signed.follow(rows))))
             result = note_loss(result, written, snapshot.setting(LOST_ENTRIES))
             if not result.ok:
@@ -263,7 +272,12 @@ class RecordStore:
         logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
             result = self._verify_log(snapshot, None, lambda rows: logged.follow(follow(rows)))
-            return result, logged.find_planted(snapshot, users) if result.ok else set()
+            if not result.ok or not logged.find_planted(snapshot, users):
+                return result, set()
+        logged = LoggedStates(self.chain)
+        with self.backend.writing() as transaction:  # as in `verify`
+            self._verify_log(transaction, None, logged.follow)
+            return result, logged.find_planted(transaction, users)
 
     def with_ids(self, entries: Iterable[ErasureEntry], user: str, ids: Iterable[str]) -> list[ErasureEntry]:
         """Return erasures with the ids of their records, as far as the store can tell them, or they are given."""
