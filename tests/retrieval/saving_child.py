@@ -1,6 +1,7 @@
-"""Save in a process to be killed: `once N`, `forever N` (prints each saved N), or `step N K`.
+"""Save in a process to be killed: `once N`, `forever N` (prints each saved N), or `steps N`.
 
-`step` kills itself with SIGKILL before its Kth call that touches the disk.
+`steps` reads folders from stdin. For the Kth it forks a process that saves there, and that kills itself with SIGKILL
+before its Kth call that touches the disk; it prints the exit status of each.
 """
 
 import builtins
@@ -65,8 +66,14 @@ def main():
             generation += 1
     else:
         ready = retriever(generation)
-        die_before(int(sys.argv[4]))
-        ready.save(folder, extra={"generation": generation})
+        for step, line in enumerate(sys.stdin, start=1):
+            pid = os.fork()
+            if not pid:
+                die_before(step)
+                ready.save(line.strip(), extra={"generation": generation})
+                os._exit(0)
+            sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

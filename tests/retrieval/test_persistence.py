@@ -103,7 +103,7 @@ def _contains_bytes(folder: Path, searched: bytes) -> bool:
 def save_in_child(folder, *arguments):
     """Run the child process; kill it at the end."""
     command = [sys.executable, str(CHILD), str(folder), *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         try:
             yield child
         finally:
@@ -130,19 +130,21 @@ def test_process_killed_at_any_step_of_a_save_leaves_a_whole_index(tmp_path):
         assert child.wait() == 0
     assert load_generation(base) == 1
     outcomes = []
-    for step in range(1, 200):
-        folder = tmp_path / f"step{step}"
-        shutil.copytree(base, folder)
-        with save_in_child(folder, "step", 2, step) as child:
-            child.wait()
-        outcomes.append(load_generation(folder))
-        if child.returncode == 0:
-            break
-        assert child.returncode == -signal.SIGKILL
-        Retriever.load(folder, **make_components()).save(folder)
-        assert len([p for p in folder.iterdir() if p.is_dir()]) == 1, "the next save clears away what was left"
-    else:
-        raise AssertionError("the save never came to an end")
+    with save_in_child(tmp_path, "steps", 2) as child:
+        for step in range(1, 200):
+            folder = tmp_path / f"step{step}"
+            shutil.copytree(base, folder)
+            child.stdin.write(f"{folder}\n")
+            child.stdin.flush()
+            status = int(child.stdout.readline())
+            outcomes.append(load_generation(folder))
+            if status == 0:
+                break
+            assert status == -signal.SIGKILL
+            Retriever.load(folder, **make_components()).save(folder)
+            assert len([p for p in folder.iterdir() if p.is_dir()]) == 1, "the next save clears away what was left"
+        else:
+            raise AssertionError("the save never came to an end")
     assert len(outcomes) > 15
     assert outcomes == sorted(outcomes), "once the new one is there it stays"
     assert {1, 2} == set(outcomes)
