@@ -1,8 +1,4 @@
-"""Save in a process to be killed: `once N`, `forever N` (prints each saved N), or `steps N`.
-
-`steps` reads folders from stdin. For the Kth it forks a process that saves there, and that kills itself with SIGKILL
-before its Kth call that touches the disk; it prints the exit status of each.
-"""
+"""Save in a process to be killed."""
 
 import builtins
 import os
@@ -54,27 +50,17 @@ def die_before(step):
             setattr(owner, name, counted(getattr(owner, name)))
 
 
-def main():
-    folder, what, generation = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    if what == "once":
+def save_forever(folder, generation):
+    """Print each saved generation."""
+    while True:
         save(folder, generation)
-    elif what == "forever":
-        while True:
-            save(folder, generation)
-            sys.stdout.write(f"{generation}\n")
-            sys.stdout.flush()
-            generation += 1
-    else:
-        ready = retriever(generation)
-        for step, line in enumerate(sys.stdin, start=1):
-            pid = os.fork()
-            if not pid:
-                die_before(step)
-                ready.save(line.strip(), extra={"generation": generation})
-                os._exit(0)
-            sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}\n")
-            sys.stdout.flush()
+        sys.stdout.write(f"{generation}\n")
+        sys.stdout.flush()
+        generation += 1
 
 
-if __name__ == "__main__":
-    main()
+def save_until(step, folder, generation):
+    """Kill the process with SIGKILL before its nth call that touches the disk."""
+    ready = retriever(generation)
+    die_before(step)
+    ready.save(folder, extra={"generation": generation})

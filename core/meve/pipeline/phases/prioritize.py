@@ -36,8 +36,10 @@ def prioritize(
     ranked = normalize(vectors)[[place[c.id] for c in order]]
     cosines = np.minimum(inner_products(ranked), 1.0)
     close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one
-    pairs = {int(i): sorted(np.flatnonzero(close[i]).tolist(), key=lambda n: -cosines[i, n])
-             for i in np.flatnonzero(close.any(axis=1))}  # fmt: skip
+    pairs: dict[int, list[int]] = {}
+    for i in np.flatnonzero(close.any(axis=1)).tolist():
+        others = np.flatnonzero(close[i])
+        pairs[i] = others[np.argsort(-cosines[i, others], kind="stable")].tolist()
     reasons: dict[int, str] = {}
     related: dict[tuple[int, int], Relation] = {}
     if relate is not None:
@@ -104,13 +106,14 @@ def diversify(candidates: Sequence[Candidate], vectors: FloatArray, weight: floa
 def _resolve_conflicts(
     order: Sequence[Candidate], pairs: Mapping[int, Sequence[int]], relate: Relate, reasons: dict[int, str]
 ) -> dict[tuple[int, int], Relation]:
-    """Add the reasons of contradicted candidates, and return the relations of all compared pairs."""
+    """Add the reasons of contradicted candidates, and return the relations of the compared pairs that have one."""
     # before redundancy: of a statement, its opposite and a duplicate, the opposite must go
     related: dict[tuple[int, int], Relation] = {}
     for i, others in pairs.items():
         beaten: list[int] = []
         for n in (n for n in others if n not in reasons):
-            relation = related[i, n] = relate(order[i].passage, order[n].passage)
+            if relation := relate(order[i].passage, order[n].passage):
+                related[i, n] = relation
             if relation == "yields":
                 reasons[i] = f"contradicted_by:{order[n].id}"
                 break
