@@ -176,7 +176,7 @@ class UserIndex:
         elif not scope.include_superseded:
             mask &= fields[:, 7] == NEVER
         if len(scope.classes) < len(_CLASSES):
-            mask &= np.isin(fields[:, 1], [_CLASSES[name] for name in scope.classes])
+            mask &= among(len(_CLASSES), [_CLASSES[name] for name in scope.classes])[fields[:, 1]]
         if scope.sources is not None:
             mask &= np.isin(fields[:, 2], [_SOURCES[name] for name in scope.sources])
         if scope.since is not None:
