@@ -133,8 +133,8 @@ def quote_json(data: Any) -> str:  # noqa: ANN401 - JSON has any type
 
 def _lines(text: str) -> list[str]:
     """Split a text after each line break of any kind."""
-    ends = [match.end() for match in _BREAK.finditer(text)]
-    return [text[begin:end] for begin, end in zip([0, *ends], [*ends, len(text)], strict=True)]
+    *lines, last = f"{text}.".splitlines(keepends=True)
+    return [*lines, last[:-1]]
 
 
 def _defuse(text: str, patterns: Iterable[re.Pattern[str]]) -> str:
