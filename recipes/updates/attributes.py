@@ -33,6 +33,8 @@ class Attribute:
     """The user says it of himself or of a thing."""
     others: Sequence[str] = ()
     """Of another person."""
+    others_changes: Sequence[str] = ()
+    """A new value of another person is announced; the old one may be named as `{o}`."""
     changes: Sequence[str] = ()
     """A new value is announced; the old one may be named as `{o}`."""
     ends: Sequence[str] = ()
@@ -91,7 +93,9 @@ def _of_others(attribute: Attribute, first: str, second: str, rng: random.Random
     one, other = rng.sample(PEOPLE, 2)
     is_same = rng.random() < 0.5
     older = rng.choice(attribute.others).format(p=one, v=first)
-    newer = rng.choice(attribute.others).format(p=one if is_same else other, v=second)
+    patterns = (*attribute.others, *attribute.others_changes)
+    newer = rng.choice(patterns).format(p=one if is_same else other, v=second, o=first)
+    older, newer = (text[0].upper() + text[1:] for text in (older, newer))
     return older, newer, is_same and not attribute.many
 
 

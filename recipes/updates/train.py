@@ -58,8 +58,10 @@ FURTHER = TrainingConfig(
 READ = ("details", "life", "second", "things", "work")
 """The files of records that the first training reads."""
 NEWER = ("settings", "remarks", "reworded")
-"""The files of records that were written last."""
-MIX = {"newer": 1_200, "ordinary": 500, "read": 400, "talk": 1_100, "random": 200}
+"""The files of records of settings, misleading remarks and reworded changes."""
+MIX = {
+    "everyday": 2_900, "newer": 300, "ordinary": 500, "read": 1_000, "attributes": 3_500, "talk": 1_300, "random": 200,
+}  # fmt: skip
 """The numbers of pairs of each kind that the second training reads."""
 SAMPLED = 200
 """The number of pairs of records on which activations are measured, and rankings compared.
@@ -111,9 +113,11 @@ def mix_pairs(rng: random.Random) -> list[LabelledPair]:
     """
     known = read_known()
     kinds = {
+        "everyday": list(make_pairs(read_known(("everyday",)))),
         "newer": list(make_pairs(read_known(NEWER))),
         "ordinary": list(make_pairs(read_known(("ordinary",)))),
         "read": list(make_pairs(read_known(READ))),
+        "attributes": list(make_attribute_pairs(ATTRIBUTES, rng)),
         "talk": list(make_talk_pairs(known, rng)),
         "random": list(make_random_pairs(known, MIX["random"], rng)),
     }

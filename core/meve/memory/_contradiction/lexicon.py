@@ -129,7 +129,7 @@ PAST_VERBS = _words("was were had did ran went got took made came saw met gave b
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
 supposed allowed closed led opened born tired kept held allied advanced hundred sacred naked wicked required limited
-painted reserved parked stored divorced engaged employed owned scheduled planned signed registered
+painted reserved parked stored divorced engaged employed unemployed owned scheduled planned signed registered stationed
 """)
 """Words in "ed" that are no verbs in the past tense, or may be none."""
 

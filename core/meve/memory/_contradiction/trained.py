@@ -6,13 +6,15 @@ import logging
 import re
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from cachetools import LRUCache
 
 from meve._fork_safety import ForkSafeLock
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
-from meve.memory._contradiction.lexicon import HEALTH, VERBS
+from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.lexicon import VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import DIFFERENT, SIMILAR, RuleUpdateJudge, UpdateVerdict
@@ -35,9 +37,17 @@ SIMPLE = 12
 _BEGINNINGS = VERBS | {"i", "we", "he", "she", "it", "they", "my", "our", "his", "her", "their", "the"}
 """Words with which a clause begins after "and"."""
 _CLAUSE_MARK = re.compile(
-    rf"[,;:(\u2013](?!\d)|\)| - |[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
+    rf"[,;:(\u2013](?!\d)|\)| - |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\b\w)[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
 )
 """Separators of clauses."""
+_DETAIL = re.compile(
+    r"\s*(?:who|which|where|because)\b|"
+    r"\s*(?:(?:just|mostly|only|right|usually) )?"
+    r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|\w+ (?:days|hours|times) a)"
+    r"\b(?!.* (?:i|we|he|she|they)\b)",
+    re.I,
+)
+"""The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
 _CACHED = 200_000
 
 
@@ -79,8 +89,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         """
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
-        may_decide = similarity >= LEAST_SIMILAR and _may_decide(older)
-        if verdict.relation == "same" or _are_near(older, newer) or not (is_found or may_decide):
+        may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
+        if verdict.relation == "same" or _decide_rules(older, newer) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
         alone = self._alone if similarity >= SIMILAR else max(self._alone, DISTANT)
@@ -94,7 +104,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         If the model fails, both memories are shown.
         """
         verdict = super().compare_in_search(older, newer)
-        if verdict.relation != "replaces" or _are_near(older, newer):
+        if verdict.relation != "replaces" or _decide_rules(older, newer):
             return verdict
         try:
             probability = self._estimate(older.text, newer.text)
@@ -105,7 +115,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
-        clauses = [clause for clause in _CLAUSE_MARK.split(older.text) if len(clause.split()) > 1]
+        parts = _CLAUSE_MARK.split(older.text)
+        clauses = [part for part in parts if len(part.split()) > 1 and not _DETAIL.match(part)]
         return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
 
     def _estimate(self, older: str, newer: str) -> float:
@@ -117,7 +128,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             return known
         with wrap_errors(ModelError, "reading two memories with the model of updates"):
             try:
-                probability = float(load_update_model().score(older, [newer])[0])
+                probability = float(load_update_model().score(_write_as_sentence(older), [_write_as_sentence(newer)])[0])
             except QueryError:
                 probability = 0.0
         with self._lock:
@@ -125,10 +136,28 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         return probability
 
 
-def _may_decide(older: Statement) -> bool:
-    """Return whether the model alone may find that another statement replaces this one."""
-    words = older.claim.words
-    return len(words) <= SIMPLE and HEALTH.isdisjoint(words) and not older.claim.is_event
+def _write_as_sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop, as those have that the model was trained on."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + "." * (text[-1:].isalnum())
+
+
+def _may_decide(old: Claim, new: Claim) -> bool:
+    """Return whether the model alone may find that one statement replaces another."""
+    if old.denied & new.free_of:
+        return False  # "no alcohol" and "alcohol-free beer"
+    return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
+
+
+def _decide_rules(older: Statement, newer: Statement) -> bool:
+    """Return whether the rules alone decide: of near statements, and of a home and a move of the same person."""
+    return _are_near(older, newer) or _tell_of_a_move(older.claim, newer.claim)
+
+
+def _tell_of_a_move(old: Claim, new: Claim) -> bool:
+    """Return whether one statement tells where somebody lives, and the other where the same person moved."""
+    is_home = old.first_verb in ("live", "lives") and old.subject == new.subject
+    return is_home and ("moved", "to") in pairwise(new.words)
 
 
 def _are_near(one: Statement, other: Statement) -> bool:
