@@ -60,7 +60,7 @@ READ = ("details", "life", "second", "things", "work")
 NEWER = ("settings", "remarks", "reworded")
 """The files of records of settings, misleading remarks and reworded changes."""
 MIX = {
-    "everyday": 2_900, "newer": 300, "ordinary": 500, "read": 1_000, "attributes": 3_500, "talk": 1_300, "random": 200,
+    "everyday": 2_900, "newer": 300, "ordinary": 500, "read": 1_000, "attributes": 4_000, "talk": 1_300, "random": 200,
 }  # fmt: skip
 """The numbers of pairs of each kind that the second training reads."""
 SAMPLED = 200

@@ -110,6 +110,7 @@ READ = [
     ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
     ("Mum's at the bakery until two.", "Mum's retired."),
     ("My wife works part time, three days a week.", "My wife's gone back to full time."),
+    ("Savings goal: 5000 by summer.", "I've set my savings target at 8,000 by summer."),
     ("Our lawyer is Ms. Costa.", "We've fired our lawyer and hired Mr. Brandt."),
 ]
 """Changes that no rule finds."""
@@ -162,6 +163,10 @@ def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
         ("I drink no alcohol.", "I ordered a non-alcoholic beer."),
         ("I don't eat nuts.", "The nut-free cake is good."),
         ("I have no sugar.", "I drink sugar-free cola."),
+        ("I avoid sugar.", "I chew sugar-free gum."),
+        ("I don't smoke.", "The hotel is smoke-free."),
+        ("I'm on a diet.", "My diet is low-carb, on my doctor's advice."),
+        ("My boss is Markus.", "My boss goes to work by tram."),
         ("We eat no gluten.", "Everything here is free of gluten."),
         ("I have MS.", "I'm healthy and strong."),
     ],

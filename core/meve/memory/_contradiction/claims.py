@@ -23,6 +23,7 @@ _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
 _BEGINNINGS = frozenset(("my", "our", "his", "her", "their", "i", "we", "he", "she", "they"))
 _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "hardly"))
+_AVOIDING = frozenset(("avoid", "avoids"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
 _CONTRASTING = frozenset().union(*lexicon.CONTRASTS, *lexicon.TIMES_OF_DAY)
 _NO_TOPICS = lexicon.PAST_VERBS | lexicon.CALENDAR | FUNCTION_WORDS
@@ -102,6 +103,11 @@ class Claim:
     def denied(self) -> frozenset[str]:
         """The topics that follow a negation."""
         return frozenset(map(stem, _find_denied(self._plain))) & self.topics
+
+    @LazyField
+    def is_negative(self) -> bool:
+        """It says what somebody doesn't do or avoids."""
+        return not _NEGATIONS.isdisjoint(self.words) or not _AVOIDING.isdisjoint(self.words)
 
     @LazyField
     def free_of(self) -> frozenset[str]:

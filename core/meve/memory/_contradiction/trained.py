@@ -11,19 +11,18 @@ from itertools import pairwise
 from cachetools import LRUCache
 
 from meve._fork_safety import ForkSafeLock
+from meve.components.lexical.analyzers import stem
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim
-from meve.memory._contradiction.lexicon import VERBS
+from meve.memory._contradiction.lexicon import COPULAS, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import DIFFERENT, SIMILAR, RuleUpdateJudge, UpdateVerdict
+from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict, tells_more_of_a_role
 
 logger = logging.getLogger("meve")
-ALONE = 0.88
+ALONE = 0.75
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
-DISTANT = 0.92
-"""The same of statements whose embeddings are less similar than `SIMILAR`."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
 EACH_CLAUSE = 0.5
@@ -37,14 +36,18 @@ SIMPLE = 12
 _BEGINNINGS = VERBS | {"i", "we", "he", "she", "it", "they", "my", "our", "his", "her", "their", "the"}
 """Words with which a clause begins after "and"."""
 _CLAUSE_MARK = re.compile(
-    rf"[,;:(\u2013](?!\d)|\)| - |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\b\w)[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
+    r"[,;:(\u2013](?!\d)|\)| - |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\b\w)[.!?]\s|"
+    rf"\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)",
+    re.I,
 )
 """Separators of clauses."""
+_LABEL = re.compile(r"^((?:[\w'’-]+ ){0,2}[\w'’-]+): ")
+"""A label before a value: "savings goal: 5000"."""
 _DETAIL = re.compile(
     r"\s*(?:who|which|where|because)\b|"
     r"\s*(?:(?:just|mostly|only|right|usually) )?"
-    r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|\w+ (?:days|hours|times) a)"
-    r"\b(?!.* (?:i|we|he|she|they)\b)",
+    r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|"
+    r"\w+ (?:days|hours|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
     re.I,
 )
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
@@ -82,7 +85,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         self._lock = ForkSafeLock()
 
     def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
-        """Return the relation of parsed statements; the less similar they are, the surer the model must be.
+        """Return the relation of parsed statements; the model reads none that are hardly similar.
 
         Raises:
             ModelError: the model failed.
@@ -93,8 +96,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         if verdict.relation == "same" or _decide_rules(older, newer) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
-        alone = self._alone if similarity >= SIMILAR else max(self._alone, DISTANT)
-        if probability < (self._agreed if is_found else alone) or not (is_found or self._ends_each(older, newer)):
+        if probability < (self._agreed if is_found else self._alone) or not (is_found or self._ends_each(older, newer)):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
 
@@ -115,7 +117,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
-        parts = _CLAUSE_MARK.split(older.text)
+        parts = _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))
         clauses = [part for part in parts if len(part.split()) > 1 and not _DETAIL.match(part)]
         return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
 
@@ -128,7 +130,9 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             return known
         with wrap_errors(ModelError, "reading two memories with the model of updates"):
             try:
-                probability = float(load_update_model().score(_write_as_sentence(older), [_write_as_sentence(newer)])[0])
+                probability = float(
+                    load_update_model().score(_write_as_sentence(older), [_write_as_sentence(newer)])[0]
+                )
             except QueryError:
                 probability = 0.0
         with self._lock:
@@ -144,9 +148,20 @@ def _write_as_sentence(text: str) -> str:
 
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
-    if old.denied & new.free_of:
+    if _adds_detail(old, new) or (old.is_negative and new.free_of.intersection(map(stem, old.words))):
         return False  # "no alcohol" and "alcohol-free beer"
     return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
+
+
+def _adds_detail(old: Claim, new: Claim) -> bool:
+    """Return whether one statement introduces a thing or a person, and the other tells more of it.
+
+    "I have a dog" and "my dog is a vizsla", or "my boss is Tom" and "my boss has a new office".
+    """
+    if old.first_verb in COPULAS and tells_more_of_a_role(old, new):
+        return not (new.ended or new.names)
+    is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
+    return is_described and old.introduces and not new.cues
 
 
 def _decide_rules(older: Statement, newer: Statement) -> bool:

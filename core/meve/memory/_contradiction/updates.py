@@ -146,8 +146,13 @@ def _announces_change(old: Claim, new: Claim) -> bool:
         return False  # "I have a dog" and "my dog now sleeps in my bed"
     if len(old.head & new.topics) > 1 and not old.head <= new.topics:
         return False  # "the review of the bridge project" and "the review of the harbour project"
+    return not tells_more_of_a_role(old, new)
+
+
+def tells_more_of_a_role(old: Claim, new: Claim) -> bool:
+    """Return whether one statement says who somebody is, and the other what he does: "my boss has a new office"."""
     is_role = not old.relations.isdisjoint(old.subject) and not old.relations.isdisjoint(new.subject)
-    return not is_role or new.first_verb in COPULAS  # "my boss is Tom" and "my boss has moved to another office"
+    return is_role and new.first_verb not in COPULAS
 
 
 def _denies(older: Statement, newer: Statement) -> bool:
