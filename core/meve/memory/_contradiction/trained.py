@@ -59,9 +59,11 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
-    in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
-    or tells of an event, an allergy or a chronic illness. Of an older one with several clauses, the model must also
-    find it likely that each of them no longer holds. Each pair is read once.
+    in a word or two, since the model takes other things of a kind for changes there; of a home and a move; and of an
+    older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one only
+    describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
+    clauses, the model must also find it likely that each of them no longer holds, but for details. Each pair is read
+    once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
