@@ -171,12 +171,16 @@ class _TimedSocket:
 
     def __init__(self, inner: socket.socket, connection: _Connection) -> None:
         self._inner, self._connection = inner, connection
+        self._unsent = bytearray()
 
     def sendall(self, data: bytes) -> None:
-        self._inner.settimeout(left(self._connection.until))
-        self._inner.sendall(data)
+        self._unsent += data  # headers and body are sent together, since the kernel would wake up for each
 
     def makefile(self, mode: str) -> io.BufferedReader:  # noqa: ARG002 - as of a socket
+        """Send the request, and return a reader of the answer."""
+        self._inner.settimeout(left(self._connection.until))
+        self._inner.sendall(self._unsent)
+        self._unsent.clear()
         return io.BufferedReader(_TimedReader(self._inner, self._connection))
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Connections of a kernel: HTTP/1.1 by h11, with a time limit for headers, which uvicorn doesn't have."""
 
 import asyncio
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -17,6 +18,8 @@ class KernelProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
         """Begin to wait for the first request."""
         super().connection_made(transport)
+        # asyncio sets this only for sockets that name their protocol. Without it, answers wait for acknowledgements.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._limit = self.loop.call_later(HEADER_SECONDS, self._give_up)
 
     def data_received(self, data: bytes) -> None:
