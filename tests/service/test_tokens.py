@@ -8,12 +8,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meve.conversation import PlacedTurn, SlicePolicy, TurnGraph
+from meve.conversation.slices import ClosedBranch
 from meve.errors import AdmissibilityError, ConfigurationError, ValidationError
 from meve.service.kernel import KernelAuthority, SigningKey, SigningKeys, VerifyingKey
 from meve.service.kernel._app import _Doors
 from meve.service.kernel._store import Grant
-from meve.service.kernel.records import TurnEntry, write_canonical, write_policy
-from meve.service.kernel.tokens import Header, Statement, parse_token, sign_statement, verify_statement
+from meve.service.kernel.records import TurnEntry, describe_policy, write_canonical, write_policy
+from meve.service.kernel.tokens import (
+    Header,
+    Statement,
+    parse_token,
+    sign_statement,
+    verify_statement,
+    write_closed,
+    write_turns,
+)
 from meve.signing_keys import decode, encode
 from tests.service.kernels import GRAPH, KEY, KEYS, SLICE, TALK, entries, open_kernel
 
@@ -40,7 +49,7 @@ def make_answer(folder, *, tenant="acme", conversation="c", anchor="7", policy=N
     request = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY), "nonce": nonce}
     answer = _Doors(kernel, lambda: 0.0).cut(Grant(name="n", tenant=tenant, may_add=False), request)
     kernel.close()
-    return json.loads(json.dumps(answer))
+    return json.loads(answer)
 
 
 @pytest.fixture
@@ -66,17 +75,18 @@ def test_true_answer_is_accepted(answer):
 
 def test_turn_removed_or_added_or_swapped_is_refused(answer):
     """A signature over an id field that nobody recomputes would let the turns be swapped; here it covers the turns."""
-    four = {"id": "4", "digest": entries()[3].digest, "priority": 0.5}
+    four = ["4", entries()[3].digest, "0.5"]
     refuse({**answer, "turns": answer["turns"][1:]}, WRONG)
     refuse({**answer, "turns": [*answer["turns"], four]}, WRONG)
-    refuse({**answer, "turns": [four if row["id"] == "3" else row for row in answer["turns"]]}, WRONG)
+    refuse({**answer, "turns": [four if row[0] == "3" else row for row in answer["turns"]]}, WRONG)
     refuse({**answer, "turns": [*answer["turns"], answer["turns"][0]]}, WRONG)
 
 
 def test_altered_priorities_and_closed_branches_are_refused(answer):
-    refuse({**answer, "turns": [{**row, "priority": 0.75} for row in answer["turns"]]}, WRONG)
+    refuse({**answer, "turns": [[*row[:2], "0.75"] for row in answer["turns"]]}, WRONG)
     refuse({**answer, "closed": []}, WRONG)
-    refuse({**answer, "closed": [{**answer["closed"][0], "turns": 2}]}, WRONG)
+    refuse({**answer, "closed": [[*answer["closed"][0][:-1], 2]]}, WRONG)
+    refuse({**answer, "closed": [[*answer["closed"][0][:3], "edge", *answer["closed"][0][4:]]]}, WRONG)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +98,7 @@ def test_turn_with_other_content_or_place_is_refused(answer, changed):
     graph = TurnGraph.from_turns([replace(turn, **changed) if turn.id == "3" else turn for turn in TALK])
     refuse(answer, "'3' differs here", graph=graph)
     digest = TurnEntry.from_turn(graph.turns[2], "acme", "c").digest
-    forged = [{**row, "digest": digest} if row["id"] == "3" else row for row in answer["turns"]]
+    forged = [[row[0], digest, row[2]] if row[0] == "3" else row for row in answer["turns"]]
     refuse({**answer, "turns": forged}, WRONG, graph=graph)
 
 
@@ -120,7 +130,7 @@ def test_slice_of_another_conversation_is_refused(answer):
 def test_signature_itself_covers_tenant_conversation_and_anchor(change):
     """The digests of the turns tell tenants and conversations apart too; this is the statement alone."""
     statement = Statement(
-        tenant="acme", conversation="c", anchor="7", policy=POLICY, turns=[("7", "0" * 64, 1.0)], closed=()
+        tenant="acme", conversation="c", anchor="7", policy=POLICY, turns=write_turns([("7", "0" * 64, 1.0)]), closed="[]"
     )
     token = sign_statement(statement, HEADER, KEY)
     keys = {"k1": KEY.verifying}
@@ -221,8 +231,32 @@ def test_ids_that_look_alike_are_different_turns(tmp_path, one, other):
     graph = TurnGraph.from_turns([*talk, PlacedTurn(id=other, text="x", parents=("root",))])
     assert make_authority().verify(answer, graph, one, POLICY).turns == ("root", one)
     refuse(answer, WRONG, graph=graph, anchor=other)
-    swapped = [{**row, "id": other} if row["id"] == one else row for row in answer["turns"]]
+    swapped = [[other, *row[1:]] if row[0] == one else row for row in answer["turns"]]
     refuse({**answer, "turns": swapped}, "differs here", graph=graph, anchor=other)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+SHARE = st.floats(0, 1) | st.sampled_from([0, 1, -0.0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    TEXT,
+    st.lists(st.tuples(TEXT, TEXT, SHARE), max_size=4),
+    st.lists(st.builds(ClosedBranch, TEXT, TEXT, TEXT, TEXT, SHARE, st.integers(0)), max_size=4),
+)
+def test_statement_is_signed_as_canonical_json(anchor, turns, closed):
+    """Rows are written by hand, for speed: as `json.dumps` would write them."""
+    statement = Statement(
+        tenant="t", conversation=anchor, anchor=anchor, policy=POLICY, turns=write_turns(turns),
+        closed=write_closed(closed),
+    )  # fmt: skip
+    assert statement.to_bytes(HEADER, "ed25519") == write_canonical({
+        "format": "meve-slice-1", "tenant": "t", "conversation": anchor, "anchor": anchor,
+        "header": {**HEADER.to_data(), "alg": "ed25519"}, "policy": describe_policy(POLICY),
+        "turns": sorted([turn, digest, repr(share + 0.0)] for turn, digest, share in turns),
+        "closed": [[*row[:4], repr(row.priority + 0.0), row.turns] for row in closed],
+    })  # fmt: skip
 
 
 def test_joined_ids_are_not_ambiguous():
@@ -292,7 +326,7 @@ def test_any_token_is_parsed_to_its_only_spelling_or_refused(token):
 @given(st.integers(0, 400), st.characters(), st.booleans())
 def test_no_token_with_a_changed_character_is_accepted(position, character, inserted):
     statement = Statement(
-        tenant="t", conversation="c", anchor="a", policy=POLICY, turns=[("a", "0" * 64, 1.0)], closed=()
+        tenant="t", conversation="c", anchor="a", policy=POLICY, turns=write_turns([("a", "0" * 64, 1.0)]), closed="[]"
     )
     token = sign_statement(statement, HEADER, KEY)
     position %= len(token)
@@ -309,14 +343,26 @@ def test_any_answer_is_a_valid_slice_or_an_admissibility_error(answer):
 
 
 @pytest.mark.parametrize(
-    "row", [{"id": "7", "digest": "0", "priority": 10**400}, {"id": "7"}, [], None, {"id": "\ud800"}]
+    "row",
+    [["7", "0", 1.0], ["7", "0", "1.0", 0], ["7"], [], None, {"id": "7"}, [7, "0", "1.0"], "700"],
 )
 def test_malformed_turns_are_refused(answer, row):
-    refuse({**answer, "turns": [row]}, "must have id, digest and priority")
+    refuse({**answer, "turns": [row]}, "must hold id, digest, priority")
+
+
+@pytest.mark.parametrize("row", [["4", "3", "sibling", "edge", "0.5", True], ["4", "3", "sibling", "edge", 0.5, 1]])
+def test_malformed_closed_branches_are_refused(answer, row):
+    refuse({**answer, "closed": [row]}, "must hold turn, beside, edge, reason, priority, turns")
+
+
+@pytest.mark.parametrize("share", ["", "x", "nan", "inf", "-0.1", "1.1", "1e400", "0x1", "\ud800"])
+def test_priorities_that_are_no_shares_are_refused(answer, share):
+    refuse({**answer, "turns": [["7", "0", share]]}, "must be between 0 and 1")
+    refuse({**answer, "closed": [["4", "3", "sibling", "edge", share, 1]]}, "must be between 0 and 1")
 
 
 def test_statement_header_is_part_of_what_is_signed():
-    statement = Statement(tenant="t", conversation="c", anchor="a", policy=POLICY, turns=[], closed=())
+    statement = Statement(tenant="t", conversation="c", anchor="a", policy=POLICY, turns="[]", closed="[]")
     header = Header(key="k1", version="0" * 64, issued=1, expires=2)
     others = [
         replace(header, key="k2"),

@@ -204,7 +204,10 @@ _Refusal: TypeAlias = tuple[int, Edge, ClosedReason, float]
 Side: TypeAlias = Literal["line", "below", "beside"]
 """Where the walk stands: at the anchor or an ancestor, below the anchor, or in another branch."""
 
-_Step: TypeAlias = tuple[tuple[int, ...], Edge, Side]
+_Place: TypeAlias = tuple[float, int, int, Side, int, Edge]
+"""A turn that may be admitted next: its negative priority, the steps to it, its position and side, and from where it
+was reached over which edge; in order of admission."""
+
 _Rows: TypeAlias = Callable[[int], tuple[int, ...]]
 
 
@@ -213,46 +216,56 @@ def _walk(
 ) -> tuple[dict[int, float], dict[int, _Refusal]]:
     admitted: dict[int, float] = {}
     refused: dict[int, _Refusal] = {}
-    weights: dict[Edge, float] = {"parent": policy.parent, "child": policy.child, "sibling": policy.sibling}
-    phases, least, list_steps = policy.phases, policy.min_priority, _open_graph(graph, anchor, rows)
-    frontier: list[tuple[float, int, int, Side, int, Edge]] = [(-1.0, 0, anchor, "line", anchor, "parent")]
+    frontier: list[_Place] = [(-1.0, 0, anchor, "line", anchor, "parent")]
+    reach = _reach_from(graph, policy, admitted, refused, frontier)
+    parents, replies, siblings = graph.parents.data, graph.replies.data, graph.siblings.data  # faster than NumPy's
+    joins, children = graph.joins, graph.children
     while frontier and len(admitted) != policy.max_turns:
         negative, steps, n, side, _, _ = heapq.heappop(frontier)
         if n in admitted:
             continue
-        admitted[n] = -negative
-        for neighbours, edge, next_side in list_steps(n, side):
-            priority = reached = -negative * weights[edge]
-            for neighbour in neighbours:
-                if neighbour in admitted:
-                    continue
-                if phases:
-                    priority = reached * phases.get(graph.turns[neighbour].phase, 1.0)
-                if priority >= least:
-                    heapq.heappush(frontier, (-priority, steps + 1, neighbour, next_side, n, edge))
-                elif neighbour not in refused or refused[neighbour][3] < priority:
-                    refused[neighbour] = (n, edge, "priority" if weights[edge] else "edge", priority)
+        admitted[n] = priority = -negative
+        steps += 1
+        above = parents[n]
+        if side == "line" and above >= 0:
+            reach(priority, steps, n, joins.get(n) or (above,), "parent", "line")
+        if side != "line" or n == anchor:
+            reach(priority, steps, n, children[n], "child", "below" if side == "line" else side)
+        if side != "below" and above >= 0 and replies[above] > 1:
+            row, at = rows(above), siblings[n]
+            reach(priority, steps, n, row[at - 1 : at + 2 : 2] if at else row[1:2], "sibling", "beside")
     for negative, _, n, _, beside, edge in sorted(frontier):  # the slice is full
         refused.setdefault(n, (beside, edge, "max_turns", -negative))
     return admitted, {n: refusal for n, refusal in refused.items() if n not in admitted}
 
 
-def _open_graph(graph: TurnGraph, anchor: int, rows: _Rows) -> Callable[[int, Side], Iterator[_Step]]:
-    """Return a function that yields the steps from a turn: the neighbours over one edge, the edge, and their side."""
-    parents, replies, siblings = graph.parents.data, graph.replies.data, graph.siblings.data  # ten times faster
-    joins, children = graph.joins, graph.children
+def _reach_from(
+    graph: TurnGraph,
+    policy: SlicePolicy,
+    admitted: Mapping[int, float],
+    refused: dict[int, _Refusal],
+    frontier: list[_Place],
+) -> Callable[[float, int, int, tuple[int, ...], Edge, Side], None]:
+    """Return a function that puts a turn's neighbours over one edge into the frontier, or refuses them.
 
-    def list_steps(n: int, side: Side) -> Iterator[_Step]:
-        above = parents[n]
-        if side == "line" and above >= 0:
-            yield joins.get(n) or (above,), "parent", "line"
-        if side != "line" or n == anchor:
-            yield children[n], "child", "below" if side == "line" else side
-        if side != "below" and above >= 0 and replies[above] > 1:
-            row, at = rows(above), siblings[n]
-            yield row[max(0, at - 1) : at] + row[at + 1 : at + 2], "sibling", "beside"
+    It takes the turn's priority, the steps to its neighbours, its position, the neighbours, the edge and their side.
+    """
+    weights: dict[Edge, float] = {"parent": policy.parent, "child": policy.child, "sibling": policy.sibling}
+    phases, least, turns = policy.phases, policy.min_priority, graph.turns
 
-    return list_steps
+    def reach(above: float, steps: int, n: int, neighbours: tuple[int, ...], edge: Edge, side: Side) -> None:
+        priority = reached = above * weights[edge]
+        for neighbour in neighbours:
+            if neighbour in admitted:
+                continue
+            if phases:
+                priority = reached * phases.get(turns[neighbour].phase, 1.0)
+            if priority >= least:
+                heapq.heappush(frontier, (-priority, steps, neighbour, side, n, edge))
+            elif neighbour not in refused or refused[neighbour][3] < priority:
+                refused[neighbour] = (n, edge, "priority" if weights[edge] else "edge", priority)
+
+    return reach
 
 
 def _unseen_siblings(

@@ -26,6 +26,11 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAX_ID, "pattern": f"^{N
 _PHASE = {"type": "string", "maxLength": MAX_ID, "pattern": f"^({NAME_PATTERN})?$"}
 _HASH = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _SHARE = {"type": "number", "minimum": 0, "maximum": 1}
+_SHARE_TEXT = {
+    "type": "string",
+    "pattern": r"^[0-9](\.[0-9]+)?(e-[0-9]+)?$",
+    "description": "A number from 0 to 1, as text, as it is signed.",
+}
 _COUNT = {"type": "integer", "minimum": 0}
 
 
@@ -86,13 +91,13 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "time": {"type": ["number", "null"], "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
         "content": _HASH,
     }
-    turn = {"id": _NAME, "digest": _HASH, "priority": _SHARE}
-    closed = {
+    turn: dict[str, Any] = {"id": _NAME, "digest": _HASH, "priority": _SHARE_TEXT}
+    closed: dict[str, Any] = {
         "turn": _NAME,
         "beside": _NAME,
         "edge": {"enum": ["parent", "child", "sibling"]},
         "reason": {"enum": ["edge", "priority", "max_turns"]},
-        "priority": _SHARE,
+        "priority": _SHARE_TEXT,
         "turns": _COUNT,
     }
     answer = {

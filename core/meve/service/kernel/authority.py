@@ -1,9 +1,9 @@
 """The client of a graph kernel: asks it for slices, and believes only what its signature covers."""
 
+import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from meve.conversation.graph import PlacedTurn, TurnGraph
@@ -11,7 +11,7 @@ from meve.conversation.slices import ClosedBranch, Slice, SlicePolicy
 from meve.errors import AdmissibilityError, ConfigurationError, ValidationError
 from meve.service.kernel._http import KernelConnection, RefusalError
 from meve.service.kernel.records import TurnEntry, check_name, write_policy
-from meve.service.kernel.tokens import Statement, verify_statement
+from meve.service.kernel.tokens import Statement, verify_statement, write_closed, write_turns
 from meve.signing_keys import VerifyingKey, index_keys
 
 BATCH = 500
@@ -20,9 +20,8 @@ BATCH = 500
 DIGESTS = 100_000
 """The most digests of turns that are kept."""
 
-_NUMBER = (float, int)
-_TURN = {"id": (str,), "digest": (str,), "priority": _NUMBER}
-_CLOSED = dict(zip(ClosedBranch._fields, ((str,), (str,), (str,), (str,), _NUMBER, (int,)), strict=True))
+_TURN: Mapping[str, type] = {"id": str, "digest": str, "priority": str}
+_CLOSED: Mapping[str, type] = dict.fromkeys(ClosedBranch._fields, str) | {"turns": int}
 
 
 class KernelAuthority:
@@ -131,47 +130,42 @@ class KernelAuthority:
         Raises:
             AdmissibilityError: the answer isn't a valid slice for this anchor, policy, conversation and tenant.
         """
-        turns = _read_rows(answer, "turns", _TURN)
-        closed = tuple(map(ClosedBranch._make, _read_rows(answer, "closed", _CLOSED)))
-        signed = [(turn, self._digest(graph, turn, digest), priority) for turn, digest, priority in turns]
+        ids, digests, priorities = _read_columns(answer, "turns", _TURN)
+        columns = _read_columns(answer, "closed", _CLOSED)
+        closed = tuple(map(ClosedBranch._make, zip(*columns, strict=True)))
+        self._check_digests(graph, ids, digests)
         statement = Statement(
             tenant=self.tenant,
             conversation=self.conversation,
             anchor=anchor,
             policy=policy,
-            turns=signed,
-            closed=closed,
+            turns=write_turns(zip(ids, digests, priorities, strict=True)),
+            closed=write_closed(closed),
         )
         token = answer.get("token")
         try:
             verify_statement(token, statement, self._keys, self._now(), nonce)
         except ValidationError as cause:
             raise AdmissibilityError(f"the kernel's answer can't be verified: {cause}") from cause
-        priorities = {turn: priority for turn, _, priority in turns}
-        if anchor not in priorities or len(priorities) < len(turns):
+        known = dict(zip(ids, priorities, strict=True))
+        if anchor not in known or len(known) < len(ids):
             raise AdmissibilityError(f"the slice for {anchor!r:.80} holds a turn twice, or not its anchor")
-        ordered = tuple(sorted(priorities, key=graph.positions.__getitem__))
+        ordered = {turn: known[turn] for turn in sorted(known, key=graph.positions.__getitem__)}
         return Slice(
-            anchor=anchor,
-            policy=policy,
-            turns=ordered,
-            priorities={turn: priorities[turn] for turn in ordered},
-            closed=closed,
-            token=str(token),
+            anchor=anchor, policy=policy, turns=tuple(ordered), priorities=ordered, closed=closed, token=str(token)
         )
 
-    def _digest(self, graph: TurnGraph, turn: str, claimed: str) -> str:
-        """Return the digest of this conversation's own turn; the one that the answer claims only explains an error."""
-        position = graph.positions.get(turn)
-        if position is None:
-            raise AdmissibilityError(f"the slice holds the turn {turn!r:.80}, which this conversation doesn't have")
-        digest = self._compute_digest(graph.turns[position])
-        if digest != claimed:
-            raise AdmissibilityError(
-                f"turn {turn!r:.80} differs here from what the kernel was told: another text, speaker, time, parent or "
-                "phase, or another content_key"
-            )
-        return digest
+    def _check_digests(self, graph: TurnGraph, ids: Sequence[str], digests: Sequence[str]) -> None:
+        """Check that the digests are those of this conversation's own turns."""
+        for turn, digest in zip(ids, digests, strict=True):
+            position = graph.positions.get(turn)
+            if position is None:
+                raise AdmissibilityError(f"the slice holds the turn {turn!r:.80}, which this conversation doesn't have")
+            if self._compute_digest(graph.turns[position]) != digest:
+                raise AdmissibilityError(
+                    f"turn {turn!r:.80} differs here from what the kernel was told: another text, speaker, time, "
+                    "parent or phase, or another content_key"
+                )
 
     def _compute_digest(self, turn: PlacedTurn) -> str:
         known = self._digests.get(id(turn))
@@ -196,15 +190,27 @@ class KernelAuthority:
             raise AdmissibilityError(f"the graph kernel refused: {refusal}") from refusal
 
 
-def _read_rows(answer: Mapping[str, Any], name: str, kinds: Mapping[str, Sequence[type]]) -> list[tuple[Any, ...]]:
-    """Return the rows of a list in an answer, after checking the type of each value, and that priorities are shares."""
+def _read_columns(answer: Mapping[str, Any], name: str, kinds: Mapping[str, type]) -> list[Sequence[Any]]:
+    """Return the columns of a list of rows in an answer, after checking their types; priorities as numbers."""
     rows = answer.get(name)
     if not isinstance(rows, list):
         raise AdmissibilityError(f"the kernel's answer has no list named {name}: {answer!r:.80}")
-    allowed, priority = set(product(*kinds.values())), list(kinds).index("priority")
+    expected = [*kinds.values()]
     for row in rows:
-        if not isinstance(row, list) or tuple(map(type, row)) not in allowed or not 0 <= row[priority] <= 1:
-            raise AdmissibilityError(
-                f"a row of {name} in the kernel's answer must hold {', '.join(kinds)}, got {row!r:.80}"
-            )
-    return rows
+        if not isinstance(row, list) or [*map(type, row)] != expected:
+            raise AdmissibilityError(f"{name} in the kernel's answer must hold {', '.join(kinds)}, got {row!r:.80}")
+    columns: list[Sequence[Any]] = [*zip(*rows, strict=True)] or [() for _ in kinds]
+    priority = list(kinds).index("priority")
+    shares = {text: _read_share(text) for text in set(columns[priority])}  # few different ones
+    columns[priority] = [shares[text] for text in columns[priority]]
+    return columns
+
+
+def _read_share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        raise AdmissibilityError(f"a priority in the kernel's answer must be between 0 and 1, got {text!r:.40}")
+    return share

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 from cachetools import LRUCache
 
@@ -17,7 +17,7 @@ from meve.service.kernel._graphs import open_graph
 from meve.service.kernel._store import GraphStore
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import TurnEntry, check_name
-from meve.service.kernel.tokens import Header, Statement, sign_statement
+from meve.service.kernel.tokens import Header, Statement, sign_statement, write_closed, write_turns
 from meve.signing_keys import SigningKeys
 
 MAX_CLOSED = 1_000
@@ -34,6 +34,10 @@ class SignedSlice:
     """Id, digest and priority of each turn, in the kernel's order."""
     closed: tuple[ClosedBranch, ...]
     """The branches beside the slice; of more than 1,000 those with the highest priority."""
+    turns_json: str
+    """The turns as they are signed."""
+    closed_json: str
+    """The closed branches as they are signed."""
     version: str
     """The version of the graph."""
     token: str
@@ -48,7 +52,12 @@ class _Graph:
     digests: tuple[str, ...]
 
 
-_Cut: TypeAlias = tuple[tuple[tuple[str, str, float], ...], tuple[ClosedBranch, ...]]
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    turns: tuple[tuple[str, str, float], ...]
+    closed: tuple[ClosedBranch, ...]
+    turns_json: str
+    closed_json: str
 
 
 class GraphKernel:
@@ -71,7 +80,7 @@ class GraphKernel:
         self.store, self.keys, self.limits, self._now = store, keys, limits or KernelLimits(), now
         most = self.limits.turns_in_memory
         self._graphs: LRUCache[tuple[str, str], _Graph] = LRUCache(most, getsizeof=lambda each: len(each.graph) + 1)
-        self._cuts: LRUCache[object, _Cut] = LRUCache(most, getsizeof=lambda cut: len(cut[0]) + len(cut[1]) + 16)
+        self._cuts: LRUCache[object, _Cut] = LRUCache(most, getsizeof=lambda cut: len(cut.turns) + len(cut.closed) + 16)
         self._lock = threading.Lock()
         self._loads = tuple(threading.Lock() for _ in range(_LOADS))
 
@@ -146,17 +155,20 @@ class GraphKernel:
             cut = self._cut(loaded, anchor, policy)
             with self._lock, suppress(ValueError):  # one slice may be larger than the cache
                 self._cuts[tenant, conversation, version, anchor, rules] = cut
-        turns, closed = cut
         statement = Statement(
-            tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=turns, closed=closed
-        )
+            tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=cut.turns_json,
+            closed=cut.closed_json,
+        )  # fmt: skip
         issued = int(self._now())
         signing = self.keys.signing
         header = Header(
             key=signing.id, version=str(version), issued=issued, expires=issued + self.limits.token_seconds, nonce=nonce
         )
         token = sign_statement(statement, header, signing)
-        return SignedSlice(turns=turns, closed=closed, version=str(version), token=token, is_cached=is_cached)
+        return SignedSlice(
+            turns=cut.turns, closed=cut.closed, turns_json=cut.turns_json, closed_json=cut.closed_json,
+            version=str(version), token=token, is_cached=is_cached,
+        )  # fmt: skip
 
     def _cut(self, loaded: _Graph, anchor: str, policy: SlicePolicy) -> _Cut:
         most = self.limits.slice_turns
@@ -167,7 +179,7 @@ class GraphKernel:
         turns = tuple(
             (turn, loaded.digests[loaded.graph.positions[turn]], found.priorities[turn]) for turn in found.turns
         )
-        return turns, found.closed
+        return _Cut(turns, found.closed, write_turns(turns), write_closed(found.closed))
 
     def _load(self, tenant: str, conversation: str, version: str | None) -> _Graph:
         """Return the graph, of this version or a later one."""

@@ -50,9 +50,10 @@ class Statement:
     conversation: str
     anchor: str
     policy: SlicePolicy
-    turns: Sequence[tuple[str, str, float]]
-    """Id, digest and priority of each turn, in any order."""
-    closed: Sequence[ClosedBranch]
+    turns: str
+    """The turns, as `write_turns` returns them."""
+    closed: str
+    """The closed branches, as `write_closed` returns them."""
 
     def to_bytes(self, header: Header, algorithm: str) -> bytes:
         """Return what is signed.
@@ -67,29 +68,36 @@ class Statement:
             "policy": describe_policy(self.policy),
             "tenant": self.tenant,
         }).decode()  # fmt: skip
-        anchor, closed, turns = quote(self.anchor), _write_closed(self.closed), _write_turns(self.turns)
-        return encode_text(f'{{"anchor":{anchor},"closed":{closed},{rest[1:-1]},"turns":{turns}}}')
+        return encode_text(
+            f'{{"anchor":{quote(self.anchor)},"closed":{self.closed},{rest[1:-1]},"turns":{self.turns}}}'
+        )
 
 
-def _write_turns(turns: Sequence[tuple[str, str, float]]) -> str:
-    """Return rows as JSON with shares as text, in half the time that `json.dumps` takes."""
-    shares = _write_shares(share for _, _, share in turns)
-    rows = [f'[{quote(turn)},{quote(digest)},"{shares[share]}"]' for turn, digest, share in sorted(turns)]
-    return f"[{','.join(rows)}]"
+def write_turns(turns: Iterable[tuple[str, str, float]]) -> str:
+    """Return id, digest and priority of turns, in any order, as the JSON that is signed and sent.
+
+    Priorities are texts, since languages print numbers differently. `json.dumps` would take twice as long.
+
+    >>> write_turns([("b", "0" * 4, 0.5), ("a", "1" * 4, 1)])
+    '[["a","1111","1.0"],["b","0000","0.5"]]'
+    """
+    rows = sorted(turns)
+    shares = _write_shares(share for _, _, share in rows)
+    return f"[{','.join([f'[{quote(turn)},{quote(digest)},{shares[share]}]' for turn, digest, share in rows])}]"
 
 
-def _write_closed(closed: Sequence[ClosedBranch]) -> str:
+def write_closed(closed: Sequence[ClosedBranch]) -> str:
+    """Return closed branches as the JSON that is signed and sent."""
     shares = _write_shares(branch.priority for branch in closed)
     rows = [
-        f'[{quote(turn)},{quote(beside)},{quote(edge)},{quote(reason)},"{shares[share]}",{turns!r}]'
+        f"[{quote(turn)},{quote(beside)},{quote(edge)},{quote(reason)},{shares[share]},{turns!r}]"
         for turn, beside, edge, reason, share, turns in closed
     ]
     return f"[{','.join(rows)}]"
 
 
 def _write_shares(shares: Iterable[float]) -> dict[float, str]:
-    """Return numbers as text; a slice has few different ones."""
-    return {share: repr(share + 0.0) for share in set(shares)}  # -0.0 and 0 are 0.0
+    return {share: f'"{share + 0.0!r}"' for share in set(shares)}  # few different ones; -0.0 and 0 are 0.0
 
 
 def check_nonce(nonce: object) -> str:
