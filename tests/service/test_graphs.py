@@ -261,3 +261,64 @@ def test_killed_writer_leaves_whole_batches_and_all_that_it_reported(place):
             if stored:
                 kernel.cut("t", "c", "0-0", POLICY)
             kernel.forget("t", "c")
+
+
+def test_after_new_turns_only_those_are_read(place):
+    with closing(open_kernel(place)) as kernel:
+        reads, read = [], kernel.store.read
+        kernel.store.read = lambda *given: reads.append(read(*given)) or reads[-1]
+        for first in range(0, 7, 2):
+            kernel.add("acme", "c", entries(TALK[first : first + 2]))
+            kernel.cut("acme", "c", "1", POLICY)
+        assert [[each.id for each in new] for _, new in reads] == [["1", "2"], ["3", "4"], ["5", "6"], ["7"]]
+
+
+def random_policy(rng):
+    return SlicePolicy(
+        parent=rng.choice([1, 0.9]), child=rng.choice([0, 0.9]), sibling=rng.choice([0, 0.5, 1]),
+        phases=rng.choice([{}, {"draft": 0.4}]), min_priority=rng.choice([0.5, 0.1]),
+        max_turns=rng.choice([None, 3, 9]),
+    )  # fmt: skip
+
+
+def answer_of(kernel, anchor, policy):
+    try:
+        cut = kernel.cut("t", "c", anchor, policy)
+    except UnknownIdError as refusal:
+        return str(refusal)
+    return cut.version, cut.turns, cut.closed
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_graph_that_grows_is_cut_as_one_read_anew(place, seed):
+    """A random story: branches, turns with several parents, and conversations that are forgotten and added anew."""
+    rng, known = random.Random(seed), []
+    with (
+        closing(open_kernel(place)) as writer,
+        closing(open_kernel(place)) as growing,
+        closing(open_kernel(place, turns_in_memory=1)) as forgetful,
+    ):
+        for step in range(25):
+            if known and rng.random() < 0.1:
+                writer.forget("t", "c")
+                known = rng.choice([known[: len(known) // 2], []])
+                writer.add("t", "c", known)
+            for n in range(rng.randrange(4)):
+                above = rng.sample([each.id for each in known[-6:]], k=min(len(known), rng.choice([0, 1, 1, 1, 2])))
+                phase, turn = rng.choice(["", "draft"]), f"{rng.choice('xy')}{step}-{n}"
+                known = [*known, TurnEntry(id=turn, parents=tuple(above), phase=phase, content="0" * 64)]
+            writer.add("t", "c", known)
+            for anchor in [*(each.id for each in rng.sample(known, k=min(len(known), 3))), "none"]:
+                policy = random_policy(rng)
+                assert answer_of(growing, anchor, policy) == answer_of(forgetful, anchor, policy)
+
+
+def test_new_turns_that_were_altered_are_refused_though_the_others_are_known(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries(TALK[:5]))
+        kernel.cut("acme", "c", "5", POLICY)
+        kernel.add("acme", "c", entries(TALK[5:]))
+        with kernel.store.database.writing() as rows:
+            rows.execute("""UPDATE kernel_turns SET parents = '["4"]' WHERE turn = '6'""")
+        with pytest.raises(StoreCorruptError, match=r"'c' in .* was altered"):
+            kernel.cut("acme", "c", "7", POLICY)

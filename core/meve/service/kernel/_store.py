@@ -125,22 +125,30 @@ class GraphStore:
         )
         return str(found[0][0]) if found else None
 
-    def read(self, tenant: str, conversation: str) -> tuple[str, list[TurnEntry]] | None:
+    def read(
+        self, tenant: str, conversation: str, version: str | None = None, turns: int = 0
+    ) -> tuple[str, list[TurnEntry]] | None:
         """Return the version of a conversation's graph and its turns, as they were at one time; None if there is none.
 
+        Args:
+            tenant: the tenant's name.
+            conversation: the conversation's id.
+            version: the version of a graph that the caller knows; None for none.
+            turns: the number of its turns, which are left out.
+
         Raises:
-            StoreCorruptError: the turns don't yield the version.
+            StoreCorruptError: the turns, after those of the known graph, don't yield the version.
         """
         with self.database.reading() as rows:
             known = self._find(rows, tenant, conversation, lock=False)
             if known is None:
                 return None
             stored = rows.execute(
-                f"SELECT {_TURN} FROM kernel_turns WHERE tenant = ? AND number = ? ORDER BY position",
-                (tenant, known[0]),
+                f"SELECT {_TURN} FROM kernel_turns WHERE tenant = ? AND number = ? AND position >= ? ORDER BY position",
+                (tenant, known[0], turns),
             ).fetchall()
         entries = self._read_entries(stored, conversation)
-        if chain_version(first_version(tenant, conversation), entries) != known[1]:
+        if chain_version(version or first_version(tenant, conversation), entries) != known[1]:
             raise self._altered(conversation)
         return known[1], entries
 

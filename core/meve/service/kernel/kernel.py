@@ -16,7 +16,7 @@ from meve.errors import StoreCorruptError, UnknownIdError, ValidationError
 from meve.service.kernel._graphs import open_graph
 from meve.service.kernel._store import GraphStore
 from meve.service.kernel.limits import KernelLimits
-from meve.service.kernel.records import TurnEntry, check_name
+from meve.service.kernel.records import TurnEntry, check_name, first_version
 from meve.service.kernel.tokens import Header, Statement, sign_statement, write_closed, write_turns
 from meve.signing_keys import SigningKeys
 
@@ -24,6 +24,7 @@ MAX_CLOSED = 1_000
 """The most closed branches that a slice names: those of the highest priority."""
 
 _LOADS = 16
+_EMPTY = TurnGraph.from_turns([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,18 +189,29 @@ class GraphKernel:
                 known = self._graphs.get((tenant, conversation))
             if known is not None and known.version == version:
                 return known
-            stored = self.store.read(tenant, conversation)
-            if stored is None:
-                raise UnknownIdError(f"there is no conversation {conversation!r:.80}: add its turns first")
-            version, entries = stored
-            try:
-                graph = TurnGraph.from_turns(
-                    [PlacedTurn(id=each.id, text="", parents=each.parents, phase=each.phase) for each in entries]
-                )
-            except ValidationError as cause:
-                raise StoreCorruptError(f"the turns of {conversation!r:.80} are no graph: {cause}") from cause
-            digests = {each.id: each.digest for each in entries}
-            loaded = _Graph(version, graph, tuple(digests[turn.id] for turn in graph.turns))
+            loaded = self._read(tenant, conversation, known)
             with self._lock, suppress(ValueError):  # one graph may be larger than the cache
                 self._graphs[tenant, conversation] = loaded
             return loaded
+
+    def _read(self, tenant: str, conversation: str, known: _Graph | None) -> _Graph:
+        """Return the stored graph; of one that is known only the turns after it are read."""
+        if known is not None:
+            with suppress(StoreCorruptError):  # it was forgotten and added anew, or altered: read all
+                return self._extend(tenant, conversation, known)
+        return self._extend(tenant, conversation, _Graph(first_version(tenant, conversation), _EMPTY, ()))
+
+    def _extend(self, tenant: str, conversation: str, known: _Graph) -> _Graph:
+        stored = self.store.read(tenant, conversation, known.version, len(known.graph))
+        if stored is None:
+            raise UnknownIdError(f"there is no conversation {conversation!r:.80}: add its turns first")
+        version, entries = stored
+        try:
+            graph = known.graph.extend(
+                [PlacedTurn(id=each.id, text="", parents=each.parents, phase=each.phase) for each in entries]
+            )
+        except ValidationError as cause:
+            raise StoreCorruptError(f"the turns of {conversation!r:.80} are no graph: {cause}") from cause
+        digests = {each.id: each.digest for each in entries}
+        new = tuple(digests[turn.id] for turn in graph.turns[len(known.graph) :])
+        return _Graph(version, graph, known.digests + new)
