@@ -12,14 +12,13 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from meve._extras import require_imports
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
 from meve._json_limits import parse_json
 from meve.errors import ConfigurationError, UnknownIdError
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric import ed25519
 
 Algorithm: TypeAlias = Literal["ed25519", "hmac-sha256"]
 """`ed25519`: verifiers hold a public key and can't sign. `hmac-sha256`, as published: they hold the secret, and can."""
@@ -56,41 +55,29 @@ def decode(text: str) -> bytes:
     return data
 
 
-def _curve() -> "type[ed25519.Ed25519PrivateKey]":
-    with require_imports("signing", {"cryptography": "kernel"}):
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    return Ed25519PrivateKey
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyingKey:
     """A key that verifies signatures. Of `hmac-sha256` it is the secret itself.
 
     Raises:
         ConfigurationError: an invalid id, algorithm or key.
-        MissingExtraError: `cryptography` isn't installed.
     """
 
     id: str
     key: bytes = field(repr=False)
     """32 bytes: the public key, or the shared secret."""
     algorithm: Algorithm = "ed25519"
-    _public: "ed25519.Ed25519PublicKey | None" = field(default=None, init=False, repr=False, compare=False)
+    _public: Ed25519PublicKey | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_key(self.id, self.algorithm, self.key)
         if self.algorithm == "ed25519":
-            _curve()
-            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
             object.__setattr__(self, "_public", Ed25519PublicKey.from_public_bytes(self.key))
 
     def verify(self, message: bytes, signature: bytes) -> bool:
         """Return whether this key's owner signed the message."""
         if self._public is None:
             return hmac.compare_digest(hmac.digest(self.key, message, hashlib.sha256), signature)
-        from cryptography.exceptions import InvalidSignature
-
         try:
             self._public.verify(signature, message)
         except InvalidSignature:
@@ -104,7 +91,6 @@ class SigningKey:
 
     Raises:
         ConfigurationError: an invalid id, algorithm or secret.
-        MissingExtraError: `cryptography` isn't installed.
     """
 
     id: str
@@ -112,12 +98,12 @@ class SigningKey:
     secret: bytes = field(repr=False)
     """32 bytes."""
     algorithm: Algorithm = "ed25519"
-    _private: "ed25519.Ed25519PrivateKey | None" = field(default=None, init=False, repr=False, compare=False)
+    _private: Ed25519PrivateKey | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_key(self.id, self.algorithm, self.secret)
         if self.algorithm == "ed25519":
-            object.__setattr__(self, "_private", _curve().from_private_bytes(self.secret))
+            object.__setattr__(self, "_private", Ed25519PrivateKey.from_private_bytes(self.secret))
 
     @classmethod
     def generate(cls, id: str, algorithm: Algorithm = "ed25519") -> "SigningKey":

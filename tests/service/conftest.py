@@ -1,6 +1,5 @@
 import pytest
 
-pytest.importorskip("cryptography", reason="the graph kernel needs the extra kernel")
 pytest.importorskip("starlette", reason="the graph kernel needs the extra kernel")
 pytest.importorskip("uvicorn", reason="the graph kernel needs the extra kernel")
 

@@ -1,5 +1,6 @@
 """The kernel over HTTP: what it answers, whom it answers, and that its client never goes on without a slice."""
 
+import json
 import re
 import socket
 import threading
@@ -18,7 +19,9 @@ from meve.errors import (
     UnknownIdError,
     ValidationError,
 )  # fmt: skip
+from meve.service.kernel._protocol import KernelProtocol
 from meve.service.kernel.limits import RateLimiter
+from meve.service.kernel.server import make_config
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK, answering, ask, entries, open_kernel, serve
 
@@ -260,6 +263,38 @@ def test_any_other_answer_stops_the_search(served, sent):
 
     with answering(respond) as url, pytest.raises(AdmissibilityError):
         ask(url, served)
+
+
+def test_request_is_sent_in_one_piece(served):
+    """Otherwise the kernel wakes up for the headers, and again for the body."""
+    received = []
+
+    def respond(connection):
+        received.append(connection.recv(65_536))
+
+    with answering(respond) as url, pytest.raises(AdmissibilityError):
+        ask(url, served)
+    assert json.loads(received[0].partition(b"\r\n\r\n")[2])["anchor"] == "7"
+
+
+def test_answers_are_sent_at_once_on_asyncios_own_loop(tmp_path, monkeypatch):
+    """Otherwise the body waits until the client acknowledges the headers, some 40 ms."""
+    no_delay, made = [], KernelProtocol.connection_made
+
+    def make_connection(protocol, transport):
+        made(protocol, transport)
+        no_delay.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    def use_asyncio(kernel):
+        config = make_config(kernel)
+        config.loop = "asyncio"
+        return config
+
+    monkeypatch.setattr(KernelProtocol, "connection_made", make_connection)
+    monkeypatch.setattr("tests.service.kernels.make_config", use_asyncio)
+    with serve(open_kernel(tmp_path)) as served:
+        httpx.get(f"{served.url}/health")
+    assert no_delay == [1]
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,12 @@ def test_slice_of_another_conversation_is_refused(answer):
 def test_signature_itself_covers_tenant_conversation_and_anchor(change):
     """The digests of the turns tell tenants and conversations apart too; this is the statement alone."""
     statement = Statement(
-        tenant="acme", conversation="c", anchor="7", policy=POLICY, turns=write_turns([("7", "0" * 64, 1.0)]), closed="[]"
+        tenant="acme",
+        conversation="c",
+        anchor="7",
+        policy=POLICY,
+        turns=write_turns([("7", "0" * 64, 1.0)]),
+        closed="[]",
     )
     token = sign_statement(statement, HEADER, KEY)
     keys = {"k1": KEY.verifying}

@@ -23,8 +23,6 @@ kernel_app = typer.Typer(
     rich_markup_mode=None,
 )
 
-NEEDS = {"cryptography": "kernel"}
-
 Graph = Annotated[
     str, typer.Option(envvar="MEVE_KERNEL", help="The graph: a file, or postgresql://user@host/database.")
 ]
@@ -45,9 +43,9 @@ def serve(
     token_seconds: Annotated[int, typer.Option(min=1, help="The lifetime of a signed slice.")] = 60,
 ) -> None:
     """Serve the graph kernel until it is stopped."""
-    from meve.service.kernel.server import NEEDS as SERVER_NEEDS
+    from meve.service.kernel.server import NEEDS
 
-    require("meve kernel serve", SERVER_NEEDS)
+    require("meve kernel serve", NEEDS)
     from meve.service.kernel._http import is_loopback
     from meve.service.kernel.kernel import GraphKernel
     from meve.service.kernel.limits import KernelLimits
@@ -73,7 +71,6 @@ def new_key(
     algorithm: Annotated[str, typer.Option(help="ed25519 or hmac-sha256.")] = "ed25519",
 ) -> None:
     """Add a new key to a key file, which is created if it is missing. The first key signs; others wait for use-key."""
-    require("meve kernel new-key", NEEDS)
     from meve.signing_keys import SigningKey, SigningKeys
 
     key = SigningKey.generate(id, algorithm)  # type: ignore[arg-type]  # checked there
@@ -87,7 +84,6 @@ def new_key(
 
 def use_key(id: KeyId, keys: KeyFile) -> None:
     """Let another key sign, from the kernel's next start or SIGHUP on."""
-    require("meve kernel use-key", NEEDS)
     from meve.signing_keys import SigningKeys
 
     _save(SigningKeys.load(keys).use(id), keys)
@@ -96,7 +92,6 @@ def use_key(id: KeyId, keys: KeyFile) -> None:
 
 def remove_key(id: KeyId, keys: KeyFile) -> None:
     """Remove a key that doesn't sign any more."""
-    require("meve kernel remove-key", NEEDS)
     from meve.signing_keys import SigningKeys
 
     _save(SigningKeys.load(keys).remove(id), keys)
@@ -110,7 +105,6 @@ def public_keys(
     ] = False,
 ) -> None:
     """Print the keys that verifiers need, as JSON."""
-    require("meve kernel public-keys", NEEDS)
     from meve.signing_keys import SigningKeys
 
     write_output(SigningKeys.load(keys).to_public_json(shared=shared))

@@ -19,9 +19,8 @@ from meve.service.kernel._store import Grant
 from meve.service.kernel.kernel import GraphKernel
 from meve.service.kernel.limits import RateLimiter
 from meve.service.kernel.records import TurnEntry, check_name, read_policy
+from meve.service.kernel.server import NEEDS
 from meve.service.kernel.tokens import check_nonce
-
-NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
 
 with require_imports("meve kernel serve", NEEDS):
     from starlette.applications import Starlette

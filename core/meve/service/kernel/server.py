@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("meve.kernel")
 
-NEEDS = {"starlette": "kernel", "uvicorn": "kernel", "cryptography": "kernel"}
+NEEDS = {"starlette": "kernel", "uvicorn": "kernel"}
 DEFAULT_PORT = 8321
 
 
