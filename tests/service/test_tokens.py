@@ -73,20 +73,28 @@ def test_true_answer_is_accepted(answer):
     assert [branch.turn for branch in cut.closed] == ["4"]
 
 
+def change(answer, name, edit):
+    """Return the answer with the rows of one of its tables edited."""
+    table = answer[name]
+    rows = edit([*zip(*table.values(), strict=True)])
+    return {**answer, name: {column: [*values] for column, values in zip(table, zip(*rows, strict=True), strict=True)}}
+
+
 def test_turn_removed_or_added_or_swapped_is_refused(answer):
     """A signature over an id field that nobody recomputes would let the turns be swapped; here it covers the turns."""
-    four = ["4", entries()[3].digest, "0.5"]
-    refuse({**answer, "turns": answer["turns"][1:]}, WRONG)
-    refuse({**answer, "turns": [*answer["turns"], four]}, WRONG)
-    refuse({**answer, "turns": [four if row[0] == "3" else row for row in answer["turns"]]}, WRONG)
-    refuse({**answer, "turns": [*answer["turns"], answer["turns"][0]]}, WRONG)
+    four = (entries()[3].digest, "4", "0.5")
+    refuse(change(answer, "turns", lambda rows: rows[1:]), WRONG)
+    refuse(change(answer, "turns", lambda rows: [*rows, four]), WRONG)
+    refuse(change(answer, "turns", lambda rows: [four if row[1] == "3" else row for row in rows]), WRONG)
+    refuse(change(answer, "turns", lambda rows: [*rows, rows[0]]), WRONG)
 
 
 def test_altered_priorities_and_closed_branches_are_refused(answer):
-    refuse({**answer, "turns": [[*row[:2], "0.75"] for row in answer["turns"]]}, WRONG)
-    refuse({**answer, "closed": []}, WRONG)
-    refuse({**answer, "closed": [[*answer["closed"][0][:-1], 2]]}, WRONG)
-    refuse({**answer, "closed": [[*answer["closed"][0][:3], "edge", *answer["closed"][0][4:]]]}, WRONG)
+    refuse({**answer, "turns": {**answer["turns"], "priority": ["0.75"] * len(SLICE)}}, WRONG)
+    for column, value in (("turns", 2), ("edge", "parent"), ("reason", "edge"), ("turn", "5"), ("beside", "5")):
+        assert answer["closed"][column] != [value]
+        refuse({**answer, "closed": {**answer["closed"], column: [value]}}, WRONG)
+    refuse({**answer, "closed": {column: [] for column in answer["closed"]}}, WRONG)
 
 
 @pytest.mark.parametrize(
@@ -98,8 +106,8 @@ def test_turn_with_other_content_or_place_is_refused(answer, changed):
     graph = TurnGraph.from_turns([replace(turn, **changed) if turn.id == "3" else turn for turn in TALK])
     refuse(answer, "'3' differs here", graph=graph)
     digest = TurnEntry.from_turn(graph.turns[2], "acme", "c").digest
-    forged = [[row[0], digest, row[2]] if row[0] == "3" else row for row in answer["turns"]]
-    refuse({**answer, "turns": forged}, WRONG, graph=graph)
+    forged = change(answer, "turns", lambda rows: [(digest, *row[1:]) if row[1] == "3" else row for row in rows])
+    refuse(forged, WRONG, graph=graph)
 
 
 def test_other_anchor_is_refused(answer):
@@ -126,8 +134,8 @@ def test_slice_of_another_conversation_is_refused(answer):
     refuse(answer, "differs here", authority=make_authority(conversation="d"))
 
 
-@pytest.mark.parametrize("change", [{"tenant": "other"}, {"conversation": "d"}, {"anchor": "6"}])
-def test_signature_itself_covers_tenant_conversation_and_anchor(change):
+@pytest.mark.parametrize("changed", [{"tenant": "other"}, {"conversation": "d"}, {"anchor": "6"}])
+def test_signature_itself_covers_tenant_conversation_and_anchor(changed):
     """The digests of the turns tell tenants and conversations apart too; this is the statement alone."""
     statement = Statement(
         tenant="acme",
@@ -135,13 +143,13 @@ def test_signature_itself_covers_tenant_conversation_and_anchor(change):
         anchor="7",
         policy=POLICY,
         turns=write_turns([("7", "0" * 64, 1.0)]),
-        closed="[]",
+        closed=write_closed([]),
     )
     token = sign_statement(statement, HEADER, KEY)
     keys = {"k1": KEY.verifying}
     assert verify_statement(token, statement, keys, NOW).key == "k1"
     with pytest.raises(AdmissibilityError, match=WRONG):
-        verify_statement(token, replace(statement, **change), keys, NOW)
+        verify_statement(token, replace(statement, **changed), keys, NOW)
 
 
 @pytest.mark.parametrize(("later", "match"), [(60, "expired"), (86_400, "expired"), (-60, "from the future")])
@@ -197,7 +205,7 @@ def test_hmac_signs_on_request_and_its_truncated_tag_is_refused(tmp_path):
     assert authority.verify(answer, GRAPH, "7", POLICY).turns == SLICE
     name, header, signature = answer["token"].split(".")
     refuse({**answer, "token": f"{name}.{header}.{encode(decode(signature)[:16])}"}, WRONG, authority=authority)
-    refuse({**answer, "turns": answer["turns"][1:]}, WRONG, authority=authority)
+    refuse(change(answer, "turns", lambda rows: rows[1:]), WRONG, authority=authority)
 
 
 def test_public_key_is_never_taken_for_a_shared_secret(tmp_path):
@@ -236,7 +244,7 @@ def test_ids_that_look_alike_are_different_turns(tmp_path, one, other):
     graph = TurnGraph.from_turns([*talk, PlacedTurn(id=other, text="x", parents=("root",))])
     assert make_authority().verify(answer, graph, one, POLICY).turns == ("root", one)
     refuse(answer, WRONG, graph=graph, anchor=other)
-    swapped = [[other, *row[1:]] if row[0] == one else row for row in answer["turns"]]
+    swapped = {**answer["turns"], "id": [other if turn == one else turn for turn in answer["turns"]["id"]]}
     refuse({**answer, "turns": swapped}, "differs here", graph=graph, anchor=other)
 
 
@@ -251,7 +259,7 @@ SHARE = st.floats(0, 1) | st.sampled_from([0, 1, -0.0])
     st.lists(st.builds(ClosedBranch, TEXT, TEXT, TEXT, TEXT, SHARE, st.integers(0)), max_size=4),
 )
 def test_statement_is_signed_as_canonical_json(anchor, turns, closed):
-    """Rows are written by hand, for speed: as `json.dumps` would write them."""
+    """Columns are written by hand, for speed: as `json.dumps` would write them."""
     statement = Statement(
         tenant="t", conversation=anchor, anchor=anchor, policy=POLICY, turns=write_turns(turns),
         closed=write_closed(closed),
@@ -259,8 +267,14 @@ def test_statement_is_signed_as_canonical_json(anchor, turns, closed):
     assert statement.to_bytes(HEADER, "ed25519") == write_canonical({
         "format": "meve-slice-1", "tenant": "t", "conversation": anchor, "anchor": anchor,
         "header": {**HEADER.to_data(), "alg": "ed25519"}, "policy": describe_policy(POLICY),
-        "turns": sorted([turn, digest, repr(share + 0.0)] for turn, digest, share in turns),
-        "closed": [[*row[:4], repr(row.priority + 0.0), row.turns] for row in closed],
+        "turns": {
+            "id": [turn for turn, _, _ in sorted(turns)], "digest": [digest for _, digest, _ in sorted(turns)],
+            "priority": [repr(share + 0.0) for _, _, share in sorted(turns)],
+        },
+        "closed": {
+            **{name: [getattr(row, name) for row in closed] for name in ("turn", "beside", "edge", "reason", "turns")},
+            "priority": [repr(row.priority + 0.0) for row in closed],
+        },
     })  # fmt: skip
 
 
@@ -331,7 +345,12 @@ def test_any_token_is_parsed_to_its_only_spelling_or_refused(token):
 @given(st.integers(0, 400), st.characters(), st.booleans())
 def test_no_token_with_a_changed_character_is_accepted(position, character, inserted):
     statement = Statement(
-        tenant="t", conversation="c", anchor="a", policy=POLICY, turns=write_turns([("a", "0" * 64, 1.0)]), closed="[]"
+        tenant="t",
+        conversation="c",
+        anchor="a",
+        policy=POLICY,
+        turns=write_turns([("a", "0" * 64, 1.0)]),
+        closed=write_closed([]),
     )
     token = sign_statement(statement, HEADER, KEY)
     position %= len(token)
@@ -347,27 +366,34 @@ def test_any_answer_is_a_valid_slice_or_an_admissibility_error(answer):
     refuse(answer, ".")
 
 
+ONE = {"id": ["7"], "digest": ["0"], "priority": ["1.0"]}
+BESIDE = {"turn": ["4"], "beside": ["3"], "edge": ["child"], "reason": ["edge"], "priority": ["0.5"], "turns": [1]}
+
+
 @pytest.mark.parametrize(
-    "row",
-    [["7", "0", 1.0], ["7", "0", "1.0", 0], ["7"], [], None, {"id": "7"}, [7, "0", "1.0"], "700"],
-)
-def test_malformed_turns_are_refused(answer, row):
-    refuse({**answer, "turns": [row]}, "must hold id, digest, priority")
+    "table",
+    [None, [], {}, {**ONE, "id": [7]}, {**ONE, "digest": "0"}, {**ONE, "priority": [1.0]}, {**ONE, "more": ["x"]},
+     {**ONE, "id": ["7", "6"]}, {"id": ["7"]}],
+)  # fmt: skip
+def test_malformed_turns_are_refused(answer, table):
+    refuse({**answer, "turns": table}, "turns.* in the kernel's answer must")
 
 
-@pytest.mark.parametrize("row", [["4", "3", "sibling", "edge", "0.5", True], ["4", "3", "sibling", "edge", 0.5, 1]])
-def test_malformed_closed_branches_are_refused(answer, row):
-    refuse({**answer, "closed": [row]}, "must hold turn, beside, edge, reason, priority, turns")
+@pytest.mark.parametrize("column", [{"turns": [True]}, {"turns": ["1"]}, {"priority": [0.5]}, {"edge": [None]}])
+def test_malformed_closed_branches_are_refused(answer, column):
+    refuse({**answer, "closed": {**BESIDE, **column}}, "closed.* in the kernel's answer must")
 
 
 @pytest.mark.parametrize("share", ["", "x", "nan", "inf", "-0.1", "1.1", "1e400", "0x1", "\ud800"])
 def test_priorities_that_are_no_shares_are_refused(answer, share):
-    refuse({**answer, "turns": [["7", "0", share]]}, "must be between 0 and 1")
-    refuse({**answer, "closed": [["4", "3", "sibling", "edge", share, 1]]}, "must be between 0 and 1")
+    for name, table in (("turns", ONE), ("closed", BESIDE)):
+        refuse({**answer, name: {**table, "priority": [share]}}, "must be between 0 and 1")
 
 
 def test_statement_header_is_part_of_what_is_signed():
-    statement = Statement(tenant="t", conversation="c", anchor="a", policy=POLICY, turns="[]", closed="[]")
+    statement = Statement(
+        tenant="t", conversation="c", anchor="a", policy=POLICY, turns=write_turns([]), closed=write_closed([])
+    )
     header = Header(key="k1", version="0" * 64, issued=1, expires=2)
     others = [
         replace(header, key="k2"),

@@ -5,8 +5,9 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from meve._extras import require_imports
 from meve._json_limits import parse_json
@@ -24,13 +25,16 @@ from meve.service.kernel.tokens import check_nonce
 
 with require_imports("meve kernel serve", NEEDS):
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
 _LOG = logging.getLogger("meve.kernel")
+_THREADS = 40
+"""The most requests that are worked on at once."""
+
+T = TypeVar("T")
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 Work: TypeAlias = Callable[[Grant, Mapping[str, Any]], str]
@@ -78,6 +82,7 @@ class _Doors:
         self._limiter = RateLimiter(self.limits.requests_per_second, self.limits.burst, elapsed)
         self._document = make_document(self.limits)
         self._page = make_page(self._document)
+        self._threads = ThreadPoolExecutor(_THREADS, "meve-kernel")
 
     def cut(self, grant: Grant, data: Mapping[str, Any]) -> str:
         begin = time.perf_counter()
@@ -104,7 +109,7 @@ class _Doors:
         return json.dumps({"erased": erased})
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002 - Starlette's interface
-        await run_in_threadpool(self.kernel.store.check)
+        await self._run(self.kernel.store.check)
         key = self.kernel.keys.signing
         return JSONResponse({"status": "ok", "key": key.id, "algorithm": key.algorithm, "version": __version__})
 
@@ -125,7 +130,7 @@ class _Doors:
             if changes and not grant.may_add:
                 raise DeniedError(403, "forbidden", "this bearer token may only ask for slices")
             body = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
-            answer = await run_in_threadpool(lambda: work(grant, parse_body(body)))
+            answer = await self._run(lambda: work(grant, parse_body(body)))
             return Response(answer, media_type="application/json")
 
         return respond
@@ -143,13 +148,16 @@ class _Doors:
 
         return respond
 
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)  # Starlette's way takes longer
+
     async def _authenticate(self, request: Request) -> Grant:
         given = request.headers.getlist("authorization")
         scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         store, grant = self.kernel.store, None
         if scheme.lower() == "bearer":  # a thread takes longer than a file, but a server may not answer
             grant = (
-                await run_in_threadpool(store.authenticate, token)
+                await self._run(lambda: store.authenticate(token))
                 if store.database.is_remote
                 else store.authenticate(token)
             )

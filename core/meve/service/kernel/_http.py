@@ -19,6 +19,10 @@ MAX_ANSWER = 16 << 20
 """The most bytes of an answer."""
 
 
+_BUFFER = 1 << 16
+"""Bytes that are read at once; most answers fit."""
+
+
 class RefusalError(Exception):
     """An answer of the kernel that is an error."""
 
@@ -181,7 +185,7 @@ class _TimedSocket:
         self._inner.settimeout(left(self._connection.until))
         self._inner.sendall(self._unsent)
         self._unsent.clear()
-        return io.BufferedReader(_TimedReader(self._inner, self._connection))
+        return io.BufferedReader(_TimedReader(self._inner, self._connection), _BUFFER)
 
     def close(self) -> None:
         self._inner.close()

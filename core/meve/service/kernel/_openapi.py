@@ -44,10 +44,9 @@ def _list(items: dict[str, Any], **limits: int) -> dict[str, Any]:
     return {"type": "array", "items": items, **limits}
 
 
-def _row(columns: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return the schema of a list that holds one value for each column, in order."""
-    items = [{"title": name, **schema} for name, schema in columns.items()]
-    return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+def _columns(columns: dict[str, Any], **limits: int) -> dict[str, Any]:
+    """Return the schema of a table: one list for each column, all of one length."""
+    return _object({name: _list(schema, **limits) for name, schema in columns.items()})
 
 
 def _ref(name: str) -> dict[str, str]:
@@ -101,8 +100,8 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "turns": _COUNT,
     }
     answer = {
-        "turns": _list(_row(turn), maxItems=limits.slice_turns),
-        "closed": _list(_row(closed)),
+        "turns": _columns(turn, maxItems=limits.slice_turns),
+        "closed": _columns(closed),
         "version": _HASH,
         "token": {"type": "string", "maxLength": MAX_TOKEN},
     }

@@ -139,7 +139,7 @@ class KernelAuthority:
             conversation=self.conversation,
             anchor=anchor,
             policy=policy,
-            turns=write_turns(zip(ids, digests, priorities, strict=True)),
+            turns=write_turns([*zip(ids, digests, priorities, strict=True)]),
             closed=write_closed(closed),
         )
         token = answer.get("token")
@@ -191,19 +191,19 @@ class KernelAuthority:
 
 
 def _read_columns(answer: Mapping[str, Any], name: str, kinds: Mapping[str, type]) -> list[Sequence[Any]]:
-    """Return the columns of a list of rows in an answer, after checking their types; priorities as numbers."""
-    rows = answer.get(name)
-    if not isinstance(rows, list):
-        raise AdmissibilityError(f"the kernel's answer has no list named {name}: {answer!r:.80}")
-    expected = [*kinds.values()]
-    for row in rows:
-        if not isinstance(row, list) or [*map(type, row)] != expected:
-            raise AdmissibilityError(f"{name} in the kernel's answer must hold {', '.join(kinds)}, got {row!r:.80}")
-    columns: list[Sequence[Any]] = [*zip(*rows, strict=True)] or [() for _ in kinds]
-    priority = list(kinds).index("priority")
-    shares = {text: _read_share(text) for text in set(columns[priority])}  # few different ones
-    columns[priority] = [shares[text] for text in columns[priority]]
-    return columns
+    """Return the columns of a table in an answer, after checking them; priorities as numbers."""
+    table = answer.get(name)
+    if not isinstance(table, dict) or table.keys() != kinds.keys():
+        raise AdmissibilityError(f"{name} in the kernel's answer must hold {', '.join(kinds)}, got {table!r:.80}")
+    for column, kind in kinds.items():
+        if not isinstance(table[column], list) or not set(map(type, table[column])) <= {kind}:
+            raise AdmissibilityError(
+                f"{name}.{column} in the kernel's answer must be a list of {kind.__name__}, got {table[column]!r:.80}"
+            )
+    if len(set(map(len, table.values()))) > 1:
+        raise AdmissibilityError(f"the lists of {name} in the kernel's answer must be of one length, got {table!r:.80}")
+    shares = {text: _read_share(text) for text in set(table["priority"])}  # few different ones
+    return [[*map(shares.get, table[column])] if column == "priority" else table[column] for column in kinds]
 
 
 def _read_share(text: str) -> float:

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import date
 from typing import Any
 
@@ -174,7 +174,7 @@ def _is_finite(time: float) -> bool:
 
 def write_policy(policy: SlicePolicy) -> dict[str, Any]:
     """Return a policy as JSON data."""
-    return asdict(policy) | {"phases": dict(policy.phases)}
+    return {field.name: getattr(policy, field.name) for field in fields(policy)} | {"phases": dict(policy.phases)}
 
 
 def read_policy(data: object) -> SlicePolicy:

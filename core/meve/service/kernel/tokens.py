@@ -73,31 +73,34 @@ class Statement:
         )
 
 
-def write_turns(turns: Iterable[tuple[str, str, float]]) -> str:
-    """Return id, digest and priority of turns, in any order, as the JSON that is signed and sent.
+def write_turns(turns: Sequence[tuple[str, str, float]]) -> str:
+    """Return id, digest and priority of turns, in any order, as the JSON that is signed and sent: three columns.
 
-    Priorities are texts, since languages print numbers differently. `json.dumps` would take twice as long.
+    Priorities are texts, since languages print numbers differently. `json.dumps` would take much longer.
 
-    >>> write_turns([("b", "0" * 4, 0.5), ("a", "1" * 4, 1)])
-    '[["a","1111","1.0"],["b","0000","0.5"]]'
+    >>> write_turns([("b", "00", 0.5), ("a", "11", 1)])
+    '{"digest":["11","00"],"id":["a","b"],"priority":["1.0","0.5"]}'
     """
-    rows = sorted(turns)
-    shares = _write_shares(share for _, _, share in rows)
-    return f"[{','.join([f'[{quote(turn)},{quote(digest)},{shares[share]}]' for turn, digest, share in rows])}]"
+    ids, digests, shares = zip(*sorted(turns), strict=True) if turns else ((), (), ())
+    return _write_columns({"id": map(quote, ids), "digest": map(quote, digests), "priority": _write_shares(shares)})
 
 
 def write_closed(closed: Sequence[ClosedBranch]) -> str:
-    """Return closed branches as the JSON that is signed and sent."""
-    shares = _write_shares(branch.priority for branch in closed)
-    rows = [
-        f"[{quote(turn)},{quote(beside)},{quote(edge)},{quote(reason)},{shares[share]},{turns!r}]"
-        for turn, beside, edge, reason, share, turns in closed
-    ]
-    return f"[{','.join(rows)}]"
+    """Return closed branches as the JSON that is signed and sent: one column for each field."""
+    texts = ClosedBranch._fields[:4]
+    *named, shares, turns = zip(*closed, strict=True) if closed else ((),) * 6
+    columns = {name: map(quote, column) for name, column in zip(texts, named, strict=True)}
+    return _write_columns({**columns, "priority": _write_shares(shares), "turns": map(repr, turns)})
 
 
-def _write_shares(shares: Iterable[float]) -> dict[float, str]:
-    return {share: f'"{share + 0.0!r}"' for share in set(shares)}  # few different ones; -0.0 and 0 are 0.0
+def _write_columns(columns: Mapping[str, Iterable[str]]) -> str:
+    written = [f'"{name}":[{",".join(columns[name])}]' for name in sorted(columns)]
+    return f"{{{','.join(written)}}}"
+
+
+def _write_shares(shares: Sequence[float]) -> Iterable[str]:
+    written = {share: f'"{share + 0.0!r}"' for share in set(shares)}  # few different ones; -0.0 and 0 are 0.0
+    return map(written.__getitem__, shares)
 
 
 def check_nonce(nonce: object) -> str:
