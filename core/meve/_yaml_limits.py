@@ -12,12 +12,12 @@ MAX_BYTES = 1_000_000
 MAX_VALUES = 10_000
 """The most values of a file."""
 _PROBLEM = (
-    f"it must hold at most {MAX_BYTES:,} bytes and {MAX_VALUES:,} values, nested at most {NESTING} deep; an alias counts "
-    "as all that it stands for"
+    f"it must hold at most {MAX_BYTES:,} bytes and {MAX_VALUES:,} values, nested at most {NESTING} deep; an alias "
+    "counts as all that it stands for"
 )
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     """Reads plain values; stops as soon as there are too many, or they are nested too deeply."""
 
     _depth = _values = 0
@@ -51,7 +51,7 @@ def read_yaml(file: Path) -> Any:  # noqa: ANN401 - YAML has any type
     if len(content) > MAX_BYTES:
         raise ValueError(_PROBLEM)
     try:
-        data = yaml.load(content.decode(), _Loader)  # noqa: S506 - a safe one
+        data = yaml.load(content.decode(), _Loader)
     # a tag with a wrong value, such as `!!bool x`, raises errors of Python
     except (yaml.YAMLError, LookupError, AttributeError, RecursionError) as cause:
         raise ValueError(str(cause)) from cause

@@ -55,6 +55,7 @@ def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):
 
 @pytest.mark.parametrize("options", [[], ["--to"]])
 def test_model_loads_the_calibration_in_its_folder(meve, pairs, tmp_path, monkeypatch, options):
+    pytest.importorskip("sentence_transformers")
     model, given = tmp_path / "model", tmp_path / "given.json"
     model.mkdir()
     monkeypatch.setattr(TorchRuntime, "from_name", lambda *_, **__: SharedWordRuntime())

@@ -304,6 +304,14 @@ def test_older_database_is_opened_on_request_only(meve, filled, tmp_path):
     assert "t" not in [record["id"] for record in json.loads(result.stdout)]
 
 
+def test_clock_that_was_ahead_is_reset_on_request_only(meve, filled, tmp_path):
+    with GovernedMemory.open(tmp_path / "memory.db", clock=FakeClock(datetime(2200, 1, 1, tzinfo=UTC))) as later:
+        later.list(user_id="alice")
+    listing = ("list", "--user", "alice", "--file", tmp_path / "memory.db", "--json")
+    shown = [meve("memory", *options, *listing).stdout for options in ((), ["--reset-clock"], ())]
+    assert ['"t"' in each for each in shown] == [False, True, True]
+
+
 def test_master_key_locks_the_keys(meve, tmp_path):
     (tmp_path / "master").write_bytes(b"a master key, long enough for it")
     lock, file = ("--master-key", tmp_path / "master"), ("--file", tmp_path / "memory.db")

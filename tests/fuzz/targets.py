@@ -4,19 +4,24 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 from meve import MeveError, Retriever
-from meve.errors import PolicyError
+from meve.conversation import SlicePolicy
+from meve.errors import AdmissibilityError, PolicyError
 from meve.memory import Policy
 from meve.retrieval._snapshot import MANIFEST, _digest
+from meve.service.kernel.records import write_canonical
+from meve.service.kernel.tokens import Header, Statement, parse_token, sign_statement, verify_statement
+from meve.signing_keys import encode
 from meve.testing.fakes import FakeClock
 from tests.fake_components import make_components
 from tests.memories import open_memory
+from tests.service.kernels import KEY
 
 TEXTS = ["The sky is blue.", "Grass is green.", "Deep water looks blue as well.", "Bread is baked."] * 16
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -146,4 +151,38 @@ def read_messages(case):
         assert memory.messages.page(case["session"], user_id="alice") == []
 
 
-TARGETS: Mapping = {"index": read_index, "policy": read_policy, "export": read_export, "messages": read_messages}
+@cache
+def signed_token():
+    """Return a statement of the kernel, and its token."""
+    statement = Statement(
+        tenant="t", conversation="c", anchor="a", policy=SlicePolicy.paper(), turns=[("a", "0" * 64, 1.0)], closed=()
+    )
+    header = Header(key="k1", version="0" * 64, issued=1_800_000_000, expires=1_800_000_060)
+    return statement, header, sign_statement(statement, header, KEY)
+
+
+def read_token(case):
+    """Read a token of the kernel: no text but the one that was signed is accepted, and each has one spelling.
+
+    The case holds a whole `token`, or `header` fields that replace those of a signed one, or `edits` of it: each a
+    place as a share of its length, how many characters go there, and the text that comes.
+    """
+    statement, header, signed = signed_token()
+    token = case.get("token", signed)
+    if "header" in case:
+        fields = json.dumps(header.to_data() | case["header"], separators=(",", ":"), sort_keys=True)
+        token = ".".join([signed.partition(".")[0], encode(fields.encode()), signed.rpartition(".")[2]])
+    for place, removed, added in case.get("edits", ()):
+        at = int(place * len(token))
+        token = token[:at] + added + token[at + removed :]
+    with suppress(AdmissibilityError):
+        parsed, signature = parse_token(token)
+        assert token == f"meve1.{encode(write_canonical(parsed.to_data()))}.{encode(signature)}"
+    with suppress(AdmissibilityError):
+        verify_statement(token, statement, {"k1": KEY.verifying}, 1_800_000_000.0)
+        assert token == signed
+
+
+TARGETS: Mapping = {
+    "index": read_index, "policy": read_policy, "export": read_export, "messages": read_messages, "token": read_token,
+}  # fmt: skip

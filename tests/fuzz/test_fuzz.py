@@ -96,6 +96,11 @@ STRATEGIES = {
         {"session": st.text(max_size=8), "values": st.lists(VALUES, max_size=4)},
         optional={"ids": st.none() | st.lists(st.none() | st.text(max_size=6), max_size=4)},
     ),
+    "token": st.fixed_dictionaries({"token": VALUES | st.text(max_size=60)})
+    | st.fixed_dictionaries(
+        {"edits": st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0, 1, 64]), st.text(max_size=4)), max_size=4)},
+        optional={"header": st.dictionaries(st.sampled_from(["kid", "ver", "iat", "exp", "non"]), VALUES)},
+    ),
 }  # fmt: skip
 
 

@@ -130,7 +130,10 @@ kernel.close()
 @pytest.mark.parametrize("end", ["hard", "soft"])
 def test_forked_child_leaves_its_parents_connections_alone(postgres_url, end):
     result = subprocess.run(
-        [sys.executable, "-c", FORKED, postgres_url, end], capture_output=True, text=True, timeout=60
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, postgres_url, end],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (result.returncode, result.stderr) == (0, "")
 

@@ -31,6 +31,9 @@ MasterKey = Annotated[
 AcceptOlder = Annotated[
     bool, typer.Option("--accept-older", help="Open a database that is older than its keys, and destroy newer keys.")
 ]
+ResetClock = Annotated[
+    bool, typer.Option("--reset-clock", help="Forget the latest time that the file saw: the clock was wrongly ahead.")
+]
 CheckpointFile = Annotated[Path | None, typer.Option(help="The file of the signed checkpoints.", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
@@ -42,13 +45,15 @@ SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
 
-_opening: ContextVar[tuple[Path | None, bool]] = ContextVar("opening", default=(None, False))
-"""The file with the master key, and whether to accept an older database."""
+_opening: ContextVar[tuple[Path | None, bool, bool]] = ContextVar("opening", default=(None, False, False))
+"""The file with the master key, whether to accept an older database, and whether to reset the clock."""
 
 
-def keep_opening(master_key: MasterKey = None, accept_older: AcceptOlder = False) -> None:
+def keep_opening(
+    master_key: MasterKey = None, accept_older: AcceptOlder = False, reset_clock: ResetClock = False
+) -> None:
     """Read and change a governed memory. One file holds the memories of all users and the audit log."""
-    _opening.set((master_key, accept_older))
+    _opening.set((master_key, accept_older, reset_clock))
 
 
 @contextmanager
@@ -72,11 +77,11 @@ def open_memory(
     except OSError as cause:
         raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
     loaded = None if policy is None else Policy.from_yaml(policy)
-    master_key, accept_older = _opening.get()
+    master_key, accept_older, reset_clock = _opening.get()
     with GovernedMemory.open(
         file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
         reembed=embedder is not None, master_key=master_key, accept_older=accept_older,
-        checkpoints=checkpoints,
+        reset_clock=reset_clock, checkpoints=checkpoints,
     ) as governed_memory:  # fmt: skip
         yield governed_memory
 
