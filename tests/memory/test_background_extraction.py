@@ -149,7 +149,7 @@ def test_close_waits_for_the_model(file):
 
 
 def test_model_that_cannot_be_called_is_refused():
-    with pytest.raises(ConfigurationError, match="complete must be a function"):
+    with pytest.raises(ConfigurationError, match="llm must be a blocking function"):
         LlmExtractor("gpt")
 
 
