@@ -47,6 +47,7 @@ def test_unclear_question_goes_to_the_heavier_tier(routed_memory):
     strict = MemoryRouter(routed_memory, user_id="alice", config=RouterConfig(min_confidence=1.0))
     plan = strict.plan("What is my name?")
     assert plan.tier is not Tier.PROFILE
+    assert plan.chances[Tier.PROFILE] == max(plan.chances.values())
     assert "uncertain" in plan.reason
 
 
