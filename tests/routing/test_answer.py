@@ -79,6 +79,12 @@ def test_short_answer_that_stands_nowhere_is_not_waved_through(routed_memory):
     assert {step.verdict.check for step in result.steps} == {"short"}
 
 
+@pytest.mark.parametrize("reply", ["In June 2026", "Last summer", "On a Monday", "ten days ago", "29 July"])
+def test_date_that_memories_tell_by_their_own_passes(routed_memory, reply):
+    result, _ = answer(routed_memory, "When did I sell the red bike?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
+
+
 @pytest.mark.parametrize("reply", ["Yes", "no.", "3", "Three times", "about 4 weeks"])
 def test_calculated_answer_passes_without_a_check(routed_memory, reply):
     result, _ = answer(routed_memory, "How many times did I go hiking?", reply)
