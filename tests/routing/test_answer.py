@@ -21,6 +21,14 @@ def checks(result):
     return [(step.plan.tier, step.verdict.check, step.verdict.passed) for step in result.steps]
 
 
+@pytest.mark.parametrize(
+    "reply", ['The user\'s answer is: "Novak"', "According to the memories, Alice.", "It is Alice Novak."]
+)
+def test_phrases_around_an_answer_are_not_looked_up(routed_memory, reply):
+    result, _ = answer(routed_memory, "What is my name?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
+
+
 def test_grounded_answer_is_returned_with_its_evidence(routed_memory):
     result, script = answer(routed_memory, "What is my name?", "Alice Novak")
     assert (result.text, result.abstained, result.escalations) == ("Alice Novak", False, 0)

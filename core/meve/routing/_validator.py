@@ -132,7 +132,7 @@ def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: R
     if not config.check_short or _YES_NO.fullmatch(answer.casefold()):
         return Verdict(passed=True, check="short", reason="the answer is short")
     told = _stems(" ".join([plan.question, *_texts(evidence)]))
-    wanted = _stems(answer)
+    wanted = _stems(answer) - _PHRASES
     if asks_for_calculation(plan.question) or plan.intent in ("order", "when"):
         wanted = {word for word in wanted if not word[0].isdigit() and word not in _CALCULABLE_STEMS}
     missing = wanted - told
@@ -153,6 +153,10 @@ tuesday wednesday thursday friday saturday sunday spring summer autumn winter mo
 """
 _CALCULABLE_STEMS = frozenset(stem(word) for word in _CALCULABLE.split())
 """Stems of numbers and dates, which a model may compute from the dates of memories."""
+
+
+_PHRASES = frozenset(stem(word) for word in ("user", "answer", "question", "memory", "according"))
+"""Stems of words in which small models wrap an answer, as in `The user's answer is: Oslo`."""
 
 
 def _stems(text: str) -> set[str]:
@@ -201,7 +205,7 @@ def _verify(
 
 def _share(answer: str, texts: Sequence[str]) -> float:
     """Return the share of an answer's distinct words that stand in texts, in [0, 1]; 1 for an answer without any."""
-    wanted = _stems(answer)
+    wanted = _stems(answer) - _PHRASES
     return len(wanted & _stems(" ".join(texts))) / len(wanted) if wanted else 1.0
 
 
