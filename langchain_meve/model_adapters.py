@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
@@ -119,15 +119,23 @@ _PLACE = "meve_place"
 """The metadata key of a document's position among the given ones."""
 
 
-def complete_with(model: BaseChatModel) -> Callable[[str], str]:
+def complete_with(model: Runnable[Any, Any]) -> Callable[[str], str]:
     """Return a function that sends a prompt to a chat model and returns its text, as `LlmExtractor` takes it.
 
+    Args:
+        model: a chat model, or another runnable that takes a prompt and returns a message or a text.
+
     Raises:
-        ConfigurationError: it is no chat model.
+        ConfigurationError: it is no runnable.
     """
-    if not isinstance(model, BaseChatModel):
+    if not isinstance(model, Runnable):
         raise ConfigurationError(f"model must be a LangChain chat model, got {model!r:.60}")
-    return lambda prompt: str(model.invoke(prompt).text)
+
+    def complete(prompt: str) -> str:
+        answer = model.invoke(prompt)
+        return answer if isinstance(answer, str) else str(answer.text)
+
+    return complete
 
 
 def _check_texts(texts: object) -> None:

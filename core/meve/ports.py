@@ -366,3 +366,10 @@ class EntityDetector(Protocol):
 
     def detect(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the entities of each text, in the order given, sorted by their offset."""
+
+
+class LanguageModel(Protocol):
+    """Completes prompts: a function of the prompt that blocks and returns the answer."""
+
+    def __call__(self, prompt: str, /) -> str:
+        """Return the model's answer to a prompt, without the prompt."""

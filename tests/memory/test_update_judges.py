@@ -85,5 +85,5 @@ def test_failing_model_raises():
 
     with pytest.raises(ModelError, match="out of order"):
         LlmUpdateJudge(fail).judge("I like tea.", "I like cocoa.")
-    with pytest.raises(ConfigurationError, match="complete must be a function"):
-        LlmUpdateJudge("gpt")
+    with pytest.raises(ConfigurationError, match="llm must be a blocking function"):
+        LlmUpdateJudge(5)

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
 
 from cachetools import LRUCache
 
 from meve._fork_safety import ForkSafeLock
 from meve._quoting import quote_json
-from meve.errors import ConfigurationError, ModelError, wrap_errors
+from meve.components.llms import LanguageModelLike, resolve_llm
+from meve.errors import ModelError, wrap_errors
 from meve.memory._contradiction.statements import parse_values
 from meve.memory._contradiction.updates import DIFFERENT, SAME, UpdateVerdict
 
@@ -33,16 +33,15 @@ class LlmUpdateJudge:
     negation. Any other answer counts as `different`, so that both statements are kept.
 
     Args:
-        complete: returns the model's answer to a prompt. Statements are sent to the model as they are.
+        complete: a function that returns the model's answer to a prompt, or another model as
+            `meve.components.llms.resolve_llm` takes it. Statements are sent to the model as they are.
 
     Raises:
-        ConfigurationError: `complete` can't be called.
+        ConfigurationError: `complete` is no language model.
     """
 
-    def __init__(self, complete: Callable[[str], str]) -> None:
-        if not callable(complete):
-            raise ConfigurationError(f"complete must be a function of a prompt, got {complete!r:.80}")
-        self._complete = complete
+    def __init__(self, complete: LanguageModelLike) -> None:
+        self._complete = resolve_llm(complete)
         self._verdicts: LRUCache[bytes, UpdateVerdict] = LRUCache(_CACHED)
         self._lock = ForkSafeLock()
 

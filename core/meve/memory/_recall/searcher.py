@@ -73,10 +73,10 @@ class Searcher:
         with self.load.one_more() as heavy:
             if heavy:
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
-            recall = self._log(query, self.look(query))
+            recall = self.log(query, self.look(query))
             while recall.has_expired(now := self.runtime.clock.now()):  # during the write
                 query = replace(query, scope=replace(query.scope, now=now))
-                recall = self._log(query, self.look(query))
+                recall = self.log(query, self.look(query))
             return recall
 
     def look(self, query: MemoryQuery) -> Recall:
@@ -111,7 +111,8 @@ class Searcher:
         index.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
         return index
 
-    def _log(self, query: MemoryQuery, recall: Recall) -> Recall:
+    def log(self, query: MemoryQuery, recall: Recall) -> Recall:
+        """Log that the memories of a recall were handed out, and return it."""
         query_hash = self.runtime.content_hash("query", query.text)
         events = [
             self.runtime.event(

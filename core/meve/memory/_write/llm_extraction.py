@@ -1,12 +1,13 @@
 """Extracts facts by a language model. What it answers is checked like any other decision before it is written."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from meve._json_limits import parse_json
 from meve._quoting import quote_json
-from meve.errors import ConfigurationError, ModelError, wrap_errors
+from meve.components.llms import LanguageModelLike, resolve_llm
+from meve.errors import ModelError, wrap_errors
 from meve.memory._write.extraction import FactDecision, TurnContext
 
 _PROMPT = """\
@@ -31,16 +32,15 @@ class LlmExtractor:
     `TurnRules(background=…)`, so that nobody waits for it and nothing is lost if it fails.
 
     Args:
-        complete: returns the model's answer to a prompt; it should have a time limit.
+        complete: a function that returns the model's answer to a prompt, or another model as
+            `meve.components.llms.resolve_llm` takes it; it should have a time limit.
 
     Raises:
-        ConfigurationError: `complete` can't be called.
+        ConfigurationError: `complete` is no language model.
     """
 
-    def __init__(self, complete: Callable[[str], str]) -> None:
-        if not callable(complete):
-            raise ConfigurationError(f"complete must be a function of a prompt, got {complete!r:.80}")
-        self._complete = complete
+    def __init__(self, complete: LanguageModelLike) -> None:
+        self._complete = resolve_llm(complete)
 
     def extract(self, context: TurnContext) -> Sequence[FactDecision]:
         """Return the model's decisions.

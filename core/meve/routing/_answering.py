@@ -1,0 +1,76 @@
+"""The prompt of the answer, and the values that an answer returns."""
+
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from meve._quoting import mark_forgeries
+from meve.memory import GovernedMemory, format_recall
+from meve.routing._evidence import RoutedRecall
+from meve.routing._plan import RoutePlan
+from meve.routing._validator import ESCALATE, Verdict
+
+_ANSWER = f"""\
+Answer the user's question from the memories only. Today is {{day}}. Be as brief as the question allows. If the memories
+don't hold the answer, reply with {ESCALATE} and nothing else."""
+_REPLY = "Reply to the user. Today is {day}. Use the memories where they fit, and don't mention them otherwise."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One attempt to answer."""
+
+    plan: RoutePlan
+    evidence: RoutedRecall
+    answer: str
+    """What the language model answered; empty if it wasn't asked."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedAnswer:
+    """An answer, and how it came about."""
+
+    text: str
+    abstained: bool
+    """Whether no answer passed, and `text` is `RouterConfig.abstention`."""
+    steps: tuple[Step, ...]
+    """Each attempt, the lightest tier first."""
+
+    @property
+    def evidence(self) -> RoutedRecall:
+        """What the last attempt was given."""
+        return self.steps[-1].evidence
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """The verdict on each attempt."""
+        return tuple(step.verdict for step in self.steps)
+
+    def summary(self) -> dict[str, Any]:
+        """Return JSON-ready data: the tier, the verdicts, and the ids of the memories, without any text of them."""
+        return {
+            "tier": str(self.steps[-1].plan.tier),
+            "abstained": self.abstained,
+            "escalations": self.escalations,
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
+            "memories": [record.id for record in self.evidence.records],
+        }
+
+    @property
+    def escalations(self) -> int:
+        """How often a heavier tier was tried."""
+        return len(self.steps) - 1
+
+
+def make_prompt(plan: RoutePlan, evidence: RoutedRecall, memory: GovernedMemory, now: datetime) -> str:
+    """Return the prompt of an answer: the instruction, the memories as quoted data, and the question."""
+    head = (_ANSWER if plan.needs_memory else _REPLY).format(day=f"{now:%A, %d %B %Y}")
+    note = ""
+    if evidence.matching:
+        cut = (
+            "" if evidence.shown == evidence.matching else f"; the latest of them don't fit, {evidence.shown} are shown"
+        )
+        note = f"Of {evidence.read} memories, {evidence.matching} may matter{cut}."
+    blocks = [head, format_recall(memory, evidence), note, f"Question: {mark_forgeries(plan.question, tags=True)}"]
+    return "\n\n".join([block for block in blocks if block]) + "\nAnswer:"

@@ -1,0 +1,158 @@
+"""Packs what a tier found into a recall that explains itself."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from meve.clock import Clock
+from meve.memory import Recall
+from meve.memory._recall.scoring import MemoryPassage
+from meve.pipeline.phases.budget import Composed, budget
+from meve.pipeline.trace import CandidateTrace, PhaseTrace, Trace
+from meve.ports import TokenCounter
+from meve.routing._plan import RoutePlan
+from meve.routing._reader import MemoryReader
+from meve.routing._tiers import Gathered, gather, phases_of
+from meve.routing.config import RouterConfig
+from meve.types import Candidate, ContextPassage, Dropped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedRecall(Recall):
+    """The evidence for a question. `trace.mode` names the tier; the phases `route` and `pack` say what was decided.
+
+    `sufficiency` is the highest probability, by the memory's verifier, that one of the memories answers the question.
+    """
+
+    plan: RoutePlan
+    searches: tuple[str, ...]
+    """The texts that were searched for."""
+    read: int
+    """The number of records that were searched: the user's own and shared ones."""
+    matching: int | None
+    """The number of memories that match, for counts, lists and summaries; None for others."""
+    shown: int | None
+    """The number of those in the evidence. If it is lower, the budget cut the rest."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it holds no memory at all."""
+        return not self.passages and not self.standing
+
+
+def collect(plan: RoutePlan, reader: MemoryReader, config: RouterConfig, tokens: TokenCounter) -> RoutedRecall:
+    """Search as a plan says, pack what fits, and explain it. Nothing is logged."""
+    clock = reader.memory.clock
+    began = clock.elapsed()
+    gathered = gather(plan, reader, config)
+    searched = clock.elapsed()
+    max_tokens = _fit_budget(plan, gathered, config)
+    packed = budget(gathered.candidates, tokens, max_tokens=max_tokens, separator="\n", citations=True)
+    if plan.by_time:
+        packed = _sort_by_time(packed, tokens, max_tokens)
+    return _explain(plan, gathered, packed, max_tokens, config, clock=clock, began=began, searched=searched)
+
+
+def _fit_budget(plan: RoutePlan, gathered: Gathered, config: RouterConfig) -> int:
+    """Return the plan's budget, larger if more matches for a count or a list."""
+    if not gathered.matching:
+        return plan.max_tokens
+    needed = sum((c.tokens or 0) + 6 for c in gathered.candidates if c.id in gathered.matching)
+    return max(plan.max_tokens, min(needed, config.complete_tokens))
+
+
+def _sort_by_time(packed: Composed, tokens: TokenCounter, max_tokens: int) -> Composed:
+    ordered = sorted(packed.selection.kept, key=_time_of)
+    again = budget(ordered, tokens, max_tokens=max_tokens, separator="\n", citations=True)
+    dropped = [*packed.selection.dropped, *again.selection.dropped]
+    return Composed(selection=type(again.selection)(kept=again.selection.kept, dropped=dropped), text=again.text,
+                    tokens=again.tokens)  # fmt: skip
+
+
+def _time_of(candidate: Candidate) -> Any:  # noqa: ANN401
+    passage = candidate.passage
+    assert isinstance(passage, MemoryPassage)
+    return passage.record.valid_from or passage.record.created_at, passage.row
+
+
+def _explain(
+    plan: RoutePlan,
+    gathered: Gathered,
+    packed: Composed,
+    max_tokens: int,
+    config: RouterConfig,
+    *,
+    clock: Clock,
+    began: float,
+    searched: float,
+) -> RoutedRecall:
+    first = gathered.found[0].recall
+    kept = packed.selection.kept
+    support = gathered.support
+    now = clock.elapsed()
+    shown = sum(c.id in gathered.matching for c in kept) if plan.is_complete else None
+    route = PhaseTrace(
+        name="route", ms=(searched - began) * 1e3, received=gathered.found[0].readable,
+        returned=len(gathered.candidates),
+        settings={**plan.to_dict(), "searches": len(gathered.searches), **gathered.notes},
+    )  # fmt: skip
+    pack = PhaseTrace(
+        name="pack", ms=(now - searched) * 1e3, received=len(gathered.candidates), returned=len(kept),
+        settings={
+            "max_tokens": max_tokens, "by_time": plan.by_time, "matching": len(gathered.matching) or None,
+            "shown": shown,
+        },
+    )  # fmt: skip
+    trace = Trace(
+        mode=str(plan.tier), embedder=first.trace.embedder, verifier=first.trace.verifier, tokens=first.trace.tokens,
+        ms=(now - began) * 1e3, embed_ms=sum(each.recall.trace.embed_ms for each in gathered.found),
+        phases=(route, *phases_of(gathered), pack),
+        sufficiency=_account(support, config),
+        candidates=tuple(_trace_candidates(gathered, packed)),
+    )  # fmt: skip
+    return RoutedRecall(
+        query=plan.question, text=packed.text, tokens=packed.tokens, max_tokens=max_tokens,
+        sufficient=bool(kept) and (support is None or support >= config.evidence_threshold), sufficiency=support,
+        passages=tuple(
+            ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
+            for c in kept
+        ),
+        trace=trace, id=secrets.token_hex(8), user_id=first.user_id, standing=first.standing,
+        plan=plan, searches=gathered.searches, read=gathered.found[0].readable,
+        matching=len(gathered.matching) if plan.is_complete else None, shown=shown,
+    )  # fmt: skip
+
+
+def _account(support: float | None, config: RouterConfig) -> dict[str, Any]:
+    if support is None:
+        return {}
+    account: dict[str, Any] = {"estimate": round(support, 4), "threshold": config.evidence_threshold}
+    if support < config.evidence_threshold:
+        account["reason"] = "by the verifier, no memory answers the question"
+    return account
+
+
+def _trace_candidates(gathered: Gathered, packed: Composed) -> Iterable[CandidateTrace]:
+    """Yield the fate of each candidate: the kept ones, those that were cut here, and those that the searches cut."""
+    known = set()
+    for rank, candidate in enumerate(packed.selection.kept, 1):
+        known.add(candidate.id)
+        yield _fate(candidate, "kept", "pack", "verified" if candidate.verified else "unverified", rank)
+    cut: list[tuple[str, Dropped]] = [("route", d) for d in gathered.dropped]
+    cut += [("pack", d) for d in packed.selection.dropped]
+    for phase, dropped in cut:
+        if dropped.candidate.id not in known:
+            known.add(dropped.candidate.id)
+            yield _fate(dropped.candidate, "dropped", phase, dropped.reason, None)
+    for each in (c for found in gathered.found for c in found.recall.trace.candidates):
+        if each.fate == "dropped" and each.id not in known:
+            known.add(each.id)
+            yield each
+
+
+def _fate(candidate: Candidate, fate: Any, phase: str, reason: str, rank: int | None) -> CandidateTrace:  # noqa: ANN401
+    return CandidateTrace(
+        id=candidate.id, origin=candidate.origin, scores=candidate.scores, verified=candidate.verified, fate=fate,
+        phase=phase, reason=reason, tokens=candidate.tokens, rank=rank,
+    )  # fmt: skip

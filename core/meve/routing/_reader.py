@@ -1,0 +1,113 @@
+"""Searches one user's memory for a router, and logs only what is handed out."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from meve.errors import QueryError
+from meve.memory import GovernedMemory, Recall
+from meve.memory._recall.query import CANDIDATES, make_query
+from meve.memory.records import UserId
+from meve.pipeline._scorers import VerifierScorer
+from meve.types import Candidate, FloatArray, Query
+
+R = TypeVar("R", bound=Recall)
+_ALL = 1_000_000
+"""A token budget that cuts nothing: the router packs what it chooses itself."""
+_LONGEST = 2_000
+"""The last characters of a question that are verified if all are too many for the verifier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What one search found, best first."""
+
+    recall: Recall
+    candidates: tuple[Candidate, ...]
+    """Each with its scores by the policy and by similarity."""
+
+    @property
+    def readable(self) -> int:
+        """The number of records that were searched: the user's own and shared ones."""
+        notes = self.recall.trace.phases[0].settings
+        return int(notes["records"]) + int(notes["shared"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryReader:
+    """Reads the memory of one user, who can't be changed."""
+
+    memory: GovernedMemory
+    user_id: UserId
+    search: Mapping[str, Any]
+    """The options of every search."""
+    without: Collection[str] = ()
+    """Content that the reader of the evidence has seen: ids of memories, or texts."""
+
+    def look(
+        self,
+        text: str,
+        *,
+        candidates: int = CANDIDATES,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        history: bool = False,
+    ) -> Found:
+        """Return what a search finds, without logging it.
+
+        Args:
+            text: what to search for.
+            candidates: the maximum number of memories that are ranked.
+            since: leave out memories that were added before this moment.
+            until: leave out memories that were added at this moment or later.
+            history: whether memories that another one replaced may be found.
+
+        Raises:
+            QueryError: the text is blank.
+            ModelError: the embedder failed.
+        """
+        memory = self.memory
+        options: dict[str, Any] = {**self.search, "without": self.without, "limit": None, "max_tokens": _ALL}
+        options |= {name: moment for name, moment in (("since", since), ("until", until)) if moment is not None}
+        if history:
+            options["include_superseded"] = True
+        searcher, runtime = memory._searcher, memory._runtime
+        query = make_query(
+            text, self.user_id, policy=memory.policy, now=memory.clock.now(), cache=memory._sentences, **options
+        )
+        with searcher.load.one_more() as heavy:
+            most = min(candidates, runtime.policy.limits.busy_candidates) if heavy else candidates
+            recall = searcher.look(replace(query, candidates=most))
+        scores = {each.id: each.scores for each in recall.trace.candidates}
+        return Found(
+            recall=recall,
+            candidates=tuple(
+                Candidate(
+                    passage=p.passage, origin=p.origin, scores=scores[p.passage.id], score=p.score, tokens=p.tokens
+                )
+                for p in recall.passages
+            ),
+        )
+
+    def verify(self, question: str, candidates: list[Candidate]) -> FloatArray:
+        """Return the probability that each memory answers a question, by the memory's verifier, shape (n,).
+
+        Raises:
+            ModelError: the verifier failed.
+        """
+        scorer = VerifierScorer(self.memory._runtime.verifier)
+        try:
+            return scorer.score(Query(text=question), candidates)
+        except QueryError:  # longer than the verifier's limit
+            return scorer.score(Query(text=question[-_LONGEST:]), candidates)
+
+    def hand_out(self, recall: R) -> R:
+        """Log that the memories of a recall are handed out, and return it."""
+        query = make_query(recall.query, self.user_id, policy=self.memory.policy, now=self.memory.clock.now())
+        self.memory._searcher.log(query, recall)
+        return recall
+
+    def has_expired(self, recall: Recall) -> bool:
+        """Return whether a memory of a recall has expired meanwhile."""
+        return recall.has_expired(self.memory.clock.now())

@@ -1,0 +1,234 @@
+"""Finds by patterns what an English question is after. Each pattern takes time linear in the question's length."""
+
+import re
+from dataclasses import dataclass
+
+from meve.routing._plan import Intent
+
+_MOST = 2_000
+"""The characters of a question that are read: its beginning and its end."""
+_NOT_PLURAL = r"(?!\w*(?:ss|us|is)\b)"
+_DOES = r"(?:has|have|had|did|does|do|are|were|can|am|is|was)"
+_SPAN = r"(?:seconds?|minutes?|hours?|days?|weeks?|weekends?|months?|years?)"
+_COUNTED = "an?|one|two|three|four|five|six|seven|eight|ten|few|several|couple of"
+_SELF = r"(?:i|me|my|mine|myself|we|us|our|ours)"
+_ABOUT_SELF = re.compile(rf"\b{_SELF}\b")
+_RELATION = (
+    r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[ée]e?|mother|mom|mum|father|dad|parents?|sisters?"
+    r"|brothers?|siblings?|sons?|daughters?|kids?|child(?:ren)?|boss|manager|doctor|dentist|vet|landlord|pets?|dogs?"
+    r"|cats?|neighbou?rs?|roommates?|flatmates?|best friend)"
+)
+_ATTRIBUTE = (
+    r"(?:(?:full |first |last |middle |maiden |user|nick)?names?|age|birthday|date of birth|birthplace|hometown|address"
+    r"|phone(?: number)?|e-?mail(?: address)?|job(?: title)?|occupation|profession|employer|company|nationality"
+    r"|native language|mother tongue|religion|marital status|relationship status|identity|gender|pronouns|height|weight"
+    r"|blood type|shoe size|zodiac sign|star sign|allerg(?:y|ies)|diet|time ?zone|major|degree|school|hobb(?:y|ies))"
+)
+_HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|believe in|want|need|usually \w+)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What a question is after, by a rule."""
+
+    intent: Intent | None
+    """None if no rule tells."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    intent: Intent
+    reason: str
+    pattern: re.Pattern[str]
+
+
+def _rule(intent: Intent, reason: str, *patterns: str) -> _Rule:
+    return _Rule(intent, reason, re.compile("|".join(patterns)))
+
+
+_RULES = (
+    _rule(
+        "chat", "it is small talk",
+        r"^(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
+        r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)\b"
+        r"(?: \w+){0,4}[ .!,)]*$",
+        r"^(?:hi|hello|hey)?[ ,]*(?:how are you|how's it going|what's up|how do you do|who are you|what can you do"
+        r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?: \w+){0,3}[ ?!.]*$",
+    ),
+    _rule(
+        "overview", "it asks for all that is known of the user",
+        r"\b(?:know|remember|knows|remembers|learned|stored?|saved) (?:so far )?about (?:me|us)\b",
+        r"\bwho am i\b", r"\btell me (?:\w+ )?about (?:me|myself)\b", r"\bdescribe me\b",
+        r"\b(?:summari[sz]e|sum up) (?:me|my (?:profile|life|preferences|personality))\b",
+        r"\b(?:introduction|bio|biography|profile|description|portrait) (?:of|about|for) (?:me|myself)\b",
+        r"\b(?:introduce|present) (?:me|myself)\b",
+        r"\bwhat (?:are|were) my (?:preferences|likes|dislikes|interests|hobbies|goals)\b",
+    ),
+    _rule(
+        "summary", "it asks for a summary",
+        r"\b(?:summari[sz]e|recap|sum up|catch me up|bring me up to (?:date|speed))\b",
+        r"\b(?:summary|overview|recap|timeline|history) of\b",
+        r"\bwhat (?:did|have) we (?:talked?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
+        r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|developed?)\b",
+        r"\bwhat(?:'s| is| has been) (?:new|going on|happening) (?:with|in)\b",
+    ),
+    _rule(
+        "fact", "it asks for what was said before",
+        r"\bremind me\b", r"\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b",
+        r"\b(?:did you|you) (?:just |previously |originally )?"
+        r"(?:recommend|suggest|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said)(?:e?d)?\b",
+        r"\b(?:does|did|do|has|have|is) (?!you\b|i\b|we\b)\w+(?: \w+)? (?:recommend|suggest|advis|propos)"
+        r"(?:e?d|es?|ing)?\b",
+        r"\b(?:did|have) i (?:ever )?(?:tell|told|mention(?:ed)?|say|said) (?:to )?you\b",
+    ),
+    _rule(
+        "order", "it compares times",
+        rf"\bhow (?:long|many {_SPAN}|much (?:time|earlier|later|longer)|old (?:was|were))\b"
+        r".*\b(?:ago|between|since|before|after|pass(?:ed)?|elapsed?|until|till|take|took|apart|when|been|from|spent)\b",
+        r"\b(?:first|earlier|later|last|most recent(?:ly)?|earliest|latest)\b.*\bor\b",
+        r"\b(?:in (?:what|which) order|(?:the )?order (?:of|in which)|chronological(?:ly)?|came (?:first|last)"
+        r"|happened (?:first|last)|from (?:earliest|oldest|first) to (?:latest|newest|last))\b",
+        r"^(?:who|what|which|where)\b.*\b(?:right |shortly |just |immediately |soon )?(?:before|after) (?:the|my|i|we"
+        r"|he|she|they|that|his|her|their|moving|starting|leaving|getting)\b",
+        r"^did .+ (?:before|after) ",
+        r"\b(?:first|last|most recent|latest|earliest|second|third) time\b",
+        r"\b(?:streak|in a row|consecutive(?:ly)?)\b",
+        rf"^(?:what|which|who|where|with whom)\b.*\b(?:\d+|{_COUNTED}) {_SPAN} ago\b",
+    ),
+    _rule(
+        "count", "it asks for a number of things or times",
+        rf"\bhow many\b(?! {_SPAN} (?:old|ago))", r"\bhow often\b", r"\bhow frequently\b",
+        r"\b(?:total|overall|combined|average) (?:number|amount|cost|price|time|distance|weight|money|of"
+        r"|spend(?:ing)?|\w+s)\b", r"\bthe number of\b", r"\bcount (?:the|all|how|my)\b",
+        r"\bhow much\b.*\b(?:in total|altogether|in all|overall|so far|combined|all together|each|more|less|per)\b",
+    ),
+    _rule(
+        "when", "it asks when something happened",
+        r"^(?:and |so |but |well,? )?(?:since |until |by )?when (?!(?:i|you|we|should|is the best|to)\b)",
+        r"^(?:on |in |at )?(?:what|which) (?:date|day|month|year|week|weekend|season|decade)\b",
+        r"\b(?:what|which) (?:was|is) the (?:date|day|year|month) (?:of|when|that|on)\b", r"\bhow long ago\b",
+        r"\bsince when\b", r"\bhow long (?:has|have|did|was|were|is|will)\b",
+        r"\b(?:remember|tell me|know|recall) when\b",
+    ),
+    _rule(
+        "compare", "it compares things",
+        r"\b(?:compare|compared|comparison|difference|differences|differ|in common|similarities|similar to)\b",
+        r"\b(?:more|less|fewer|better|worse|cheaper|faster|older|younger|bigger|longer|closer|earlier|later)"
+        r" .{0,80}\bthan\b",
+        r"\bboth\b", r"^(?:which|who|what)\b.*\b(?:,|more|most|least|better|best|cheaper|often)\b.*\bor\b",
+    ),
+    _rule(
+        "advice", "it asks for advice, which may depend on the user",
+        r"\b(?:recommend(?:ations?)?|suggest(?:ions?)?|advice|tips|ideas? for|inspiration)\b",
+        r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|make|serve|buy|get|wear|watch|read|visit|eat"
+        r"|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
+        r"\b(?:any|some) (?:good )?(?:ideas|thoughts|tips|advice|help)\b",
+        r"\bhelp me (?:\w+ )?(?:choose|pick|decide|plan|find|figure)\b",
+    ),
+    _rule(
+        "inference", "it asks for a conclusion from several facts",
+        r"\b(?:would|might|could) (?!you\b)\w+(?:'s)? .{0,60}\b(?:be|likely|enjoy|prefer|like|want|consider|still|have"
+        r"|do|become|choose|feel|say|pursue|move)\b",
+        r"\b(?:likely|probably|presumably|infer(?:red)?|implies?|suggests? about|personality|traits?|attributes"
+        r"|what kind of person|political leaning|financial status)\b",
+        r"\bdo you think\b", r"\bwhat (?:might|could|would|can)\b", r"^why (?:might|would|do you think)\b",
+    ),
+    _rule(
+        "task", "it is a task to carry out",
+        r"^(?:please,? |can you |could you |would you |will you |i (?:want|need) you to |help me (?:to )?|let's )*"
+        r"(?:write|draft|compose|translate|rewrite|rephrase|proofread|fix|debug|generate|create|code|implement|convert"
+        r"|format|calculate|solve|correct|edit|shorten|expand|paraphrase|sing|roleplay|pretend|make up|brainstorm)\b",
+        r"^(?:tell me a (?:joke|story|riddle)|make (?:me )?an? (?:poem|song|story|list of (?!all|my|the things i)))",
+    ),
+    _rule(
+        "list", "it asks for all of several things",
+        r"^(?:please |can you |could you )?(?:list|name|enumerate)\b", r"\b(?:all|every) (?:the|of|my|our|\w+s)\b",
+        r"\b(?:what|which) (?:are (?:all |some of )?the|kinds|types|sorts|different|other|various|all)\b",
+        rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,2}}{_NOT_PLURAL}\w{{2,}}s"
+        rf" (?:{_DOES}|{_SELF})\b",
+        r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
+        r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
+        r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
+    ),
+    _rule(
+        "identity", "it asks for a lasting fact about a person",
+        rf"^(?:what(?:'s| is| are| was)|do you (?:know|remember)|tell me) (?:my|our) (?:current |own )?{_ATTRIBUTE}\b",
+        rf"^(?:who|what)(?:'s| is| are) (?:the name of )?my {_RELATION}\b",
+        rf"^what(?:'s| is| are) \S+(?: \S+)?'s? (?:current )?{_ATTRIBUTE}\b(?: (?:now|again))?[ ?.]*$",
+        r"^(?:where|what) do i (?:currently )?(?:live|work|study|do for (?:a living|work))\b",
+        r"^(?:where|which \w+) am i from\b", r"^how old am i\b",
+        r"^am i (?:an?|allergic|married|single|vegan|vegetarian|religious)\b",
+        r"^do i (?:currently )?(?:have|own|live|work|smoke|drink|drive) (?:(?:any|a|an|in|at|as|for) )?\w+[ ?]*$",
+    ),
+    _rule(
+        "preference", "it asks what somebody likes or usually does",
+        r"\bmy (?:\w+ )?favou?rite\b", rf"^(?:what|which|how|who|where)\b.{{0,60}}\bdo i (?:\w+ )?{_HABIT}\b",
+        rf"^do i (?:really |usually |still )?{_HABIT}\b", r"\bmy (?:usual|preferred|go-to)\b",
+    ),
+    _rule(
+        "general", "it asks how something is done in general",
+        r"^(?:how (?:do|can|should|would|could) (?:i|you|we|one)|how to"
+        r"|what(?:'s| is) the (?:best|easiest|right) way)\b",
+        r"^(?:what does .{1,60} mean|define|explain|what(?:'s| is) the (?:meaning|definition|capital|population"
+        r"|formula) (?:of|for))\b",
+    ),
+)  # fmt: skip
+_HISTORY = re.compile(
+    r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before (?:i|we|that|the|my|moving"
+    r"|switching|getting)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss|company)"
+    r"|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
+)
+_COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
+_STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
+"""A count of what is, of which telling twice is one."""
+_CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|percent(?:age)?|difference|sum)\b")
+
+
+def find_intent(question: str) -> Finding:
+    """Return what a question is after, by the first rule that tells.
+
+    >>> find_intent("How many times did I go hiking since May?")
+    Finding(intent='count', reason='it asks for a number of things or times')
+    """
+    text = _normalize(question)
+    for rule in _RULES:
+        if rule.pattern.search(text):
+            if rule.intent == "general" and _ABOUT_SELF.search(text.partition(" ")[2].partition("i ")[2]):
+                continue
+            return Finding(intent=rule.intent, reason=rule.reason)
+    return Finding(intent=None, reason="no rule tells")
+
+
+def asks_for_history(question: str) -> bool:
+    """Return whether a question is about what was before, so that replaced memories matter.
+
+    >>> asks_for_history("Where did I work before I moved?"), asks_for_history("Where do I work?")
+    (True, False)
+    """
+    return _HISTORY.search(_normalize(question)) is not None
+
+
+def counts_events(question: str) -> bool:
+    """Return whether a question asks how often something happened, so that each time it was told counts.
+
+    >>> counts_events("How many times did I run?"), counts_events("How many bikes do I own?")
+    (True, False)
+    """
+    text = _normalize(question)
+    return _COUNT.search(text) is not None and _STATE.search(text) is None
+
+
+def asks_for_calculation(question: str) -> bool:
+    """Return whether the answer is a number that needn't stand in any memory.
+
+    >>> asks_for_calculation("How many books did I read?")
+    True
+    """
+    return _CALCULATED.search(_normalize(question)) is not None
+
+
+def _normalize(question: str) -> str:
+    if len(question) > _MOST:
+        question = f"{question[: _MOST // 2]} {question[-_MOST // 2 :]}"
+    return " ".join(question.casefold().replace("\u2019", "'").split())

@@ -1,0 +1,202 @@
+"""What each tier reads: configurations of the memory's search, and how their results are joined."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from meve.components.lexical.analyzers import stem, words
+from meve.memory._recall.query import CANDIDATES
+from meve.pipeline.phases.follow import extend_query
+from meve.pipeline.trace import PhaseTrace
+from meve.routing._plan import RoutePlan, Tier
+from meve.routing._reader import Found, MemoryReader
+from meve.routing._repeated_events import find_repeated
+from meve.routing._rules import counts_events
+from meve.routing._topic import split_parts, topic_stems
+from meve.routing.config import RouterConfig
+from meve.types import Candidate, Dropped
+
+VERIFIED = 24
+"""The number of memories that the verifier reads, the best first."""
+SUPPORT = "verifier"
+"""The name of the verifier's probability among the scores of a candidate."""
+_SUPPORT_WEIGHT = 0.3
+"""The weight of the verifier's probability beside the policy's score."""
+_CLEAR, _UNLIKELY = 0.9, 0.02
+"""If a memory answers the question so surely, those that so surely don't are left out."""
+_KEPT_ANYWAY = 3
+_RELEVANT = 0.5
+"""The least probability of a memory for a question that needs none."""
+COMPLETE_CANDIDATES = 1_000
+"""The number of memories that are ranked where everything that matches is read."""
+_MATCHING_COSINE = 0.5
+"""The least cosine of a memory that matches a question without sharing a word of its topic."""
+_PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.8
+"""The weight of a score for a part of the question, and for the question with evidence."""
+_HOP_EVIDENCE, _HOP_WORDS, _HOP_CANDIDATES = 2, 60, 20
+_PROFILE = (
+    "my name and who I am", "where I live and come from", "my job, work or studies", "my family, partner and pets",
+    "what I like and prefer", "what I dislike, avoid or am allergic to", "my plans and goals",
+)  # fmt: skip
+"""What is searched for where a question asks for all that is known of the user."""
+_PROFILE_EACH = 4
+"""The number of memories of each of these searches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What a tier found, before it is packed."""
+
+    candidates: tuple[Candidate, ...]
+    """Best first."""
+    dropped: tuple[Dropped, ...] = ()
+    matching: frozenset[str] = frozenset()
+    """The ids of the memories that match, where everything that matches is read."""
+    searches: tuple[str, ...]
+    """The texts that were searched for."""
+    found: tuple[Found, ...]
+    """The results of the searches."""
+    notes: dict[str, Any] = field(default_factory=dict)
+    """Further facts, for the trace."""
+
+    @property
+    def support(self) -> float | None:
+        """The highest probability that a memory answers the question; None if none was verified."""
+        scores = [c.scores[SUPPORT] for c in self.candidates if SUPPORT in c.scores]
+        return max(scores) if scores else None
+
+
+def gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
+    """Search the memory as a plan says."""
+    if plan.tier is Tier.PROFILE:
+        return _gather_profile(plan, reader)
+    gathered = _gather_targeted(plan, reader, config) if plan.tier is Tier.TARGETED else _gather(plan, reader, config)
+    if not gathered.candidates and _since(plan, config) is not None:
+        again = gather(plan, reader, replace(config, filter_period=False))
+        return replace(again, notes={**again.notes, "period": "nothing was added since then: all memories were read"})
+    return gathered
+
+
+def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
+    if plan.intent == "overview":
+        found = [reader.look(text, candidates=_PROFILE_EACH * 3) for text in _PROFILE]
+        best = [replace(each, candidates=each.candidates[:_PROFILE_EACH]) for each in found]
+        return Gathered(candidates=_merge(best), searches=_PROFILE, found=tuple(found))
+    found = [reader.look(plan.question, history=plan.history)]
+    dropped: list[Dropped] = []
+    if plan.intent == "chat":
+        candidates, dropped = _split(found[0].candidates, lambda _: False)
+    else:
+        candidates = _verified(plan.question, found[0].candidates, reader)
+    if not plan.needs_memory and plan.intent != "advice":  # which memories bear on advice is no question of answers
+        candidates, others = _split(candidates, lambda c: c.scores.get(SUPPORT, 0.0) >= _RELEVANT)
+        dropped += others
+    return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=tuple(found))
+
+
+def _gather_targeted(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
+    found = reader.look(plan.question, since=_since(plan, config), history=plan.history)
+    candidates = _verified(plan.question, found.candidates, reader)
+    dropped: list[Dropped] = []
+    if candidates and candidates[0].scores.get(SUPPORT, 0.0) >= _CLEAR:
+        firm = {c.id for c in candidates[:_KEPT_ANYWAY]}
+        candidates, dropped = _split(candidates, lambda c: c.id in firm or c.scores.get(SUPPORT, 0.0) >= _UNLIKELY)
+    return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=(found,))
+
+
+def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
+    """Search for the question, its parts, and the question with the best evidence; or for all that matches."""
+    since = _since(plan, config)
+    most = COMPLETE_CANDIDATES if plan.is_complete else CANDIDATES
+    first = reader.look(plan.question, candidates=most, since=since, history=plan.history)
+    found, searches = [first], [plan.question]
+    for part in split_parts(plan.question):
+        found.append(_weigh(reader.look(part, since=since, history=plan.history), _PART_WEIGHT))
+        searches.append(part)
+    if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
+        found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
+    if not plan.is_complete:
+        for text in _hops(plan.question, first, config.hops):
+            more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)
+            found.append(_weigh(more, _HOP_WEIGHT))
+            searches.append(text)
+    candidates = _verified(plan.question, _merge(found), reader)
+    matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
+    ordered = sorted(candidates, key=lambda c: c.id not in matching) if matching else candidates
+    return Gathered(
+        candidates=tuple(ordered), matching=matching, searches=tuple(searches), found=tuple(found),
+        notes={"ranked": len(first.candidates)},
+    )  # fmt: skip
+
+
+def _hops(question: str, first: Found, hops: int) -> list[str]:
+    """Return the queries of the further hops: the question with one of the best memories each."""
+    evidence = first.candidates[: _HOP_EVIDENCE * (hops - 1)]
+    return [extend_query(question, [c.passage.content], _HOP_WORDS) for c in evidence]
+
+
+def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozenset[str]:
+    """Return the ids of the memories that share a word of the question's topic, or are similar to the question."""
+    topic = topic_stems(plan.question, plan.period)
+    return frozenset(
+        c.id
+        for c in candidates
+        if c.scores.get("dense", 0.0) >= _MATCHING_COSINE
+        or c.scores.get(SUPPORT, 0.0) >= _RELEVANT
+        or not topic.isdisjoint(stem(word) for word in words(c.passage.text))
+    )
+
+
+def _verified(question: str, candidates: Iterable[Candidate], reader: MemoryReader) -> list[Candidate]:
+    """Return the candidates, best first by the policy's score and, of the first ones, the verifier's probability."""
+    ordered = sorted(candidates, key=_rank)
+    head, tail = ordered[:VERIFIED], ordered[VERIFIED:]
+    if not head:
+        return []
+    chances = np.asarray(reader.verify(question, head))
+    scored = [
+        replace(
+            c,
+            scores={**c.scores, SUPPORT: float(chance)},
+            score=(c.score or 0.0) + _SUPPORT_WEIGHT * float(chance),
+            verified=bool(chance >= _RELEVANT),
+        )
+        for c, chance in zip(head, chances, strict=True)
+    ]
+    return [*sorted(scored, key=_rank), *tail]
+
+
+def _rank(candidate: Candidate) -> tuple[float, str]:
+    return -(candidate.score or 0.0), candidate.id
+
+
+def _merge(found: Sequence[Found]) -> tuple[Candidate, ...]:
+    """Return the candidates of several searches, best first, each once with its highest score."""
+    best: dict[str, Candidate] = {}
+    for candidate in (c for each in found for c in each.candidates):
+        known = best.get(candidate.id)
+        if known is None or (candidate.score or 0.0) > (known.score or 0.0):
+            best[candidate.id] = candidate
+    return tuple(sorted(best.values(), key=_rank))
+
+
+def _weigh(found: Found, weight: float) -> Found:
+    return replace(found, candidates=tuple(replace(c, score=(c.score or 0.0) * weight) for c in found.candidates))
+
+
+def _split(candidates: Sequence[Candidate], keeps: Any) -> tuple[list[Candidate], list[Dropped]]:  # noqa: ANN401
+    """Return the candidates to keep, and the others with the reason `unlikely`."""
+    kept = [c for c in candidates if keeps(c)]
+    return kept, [Dropped(candidate=c, reason="unlikely") for c in candidates if not keeps(c)]
+
+
+def _since(plan: RoutePlan, config: RouterConfig) -> Any:  # noqa: ANN401
+    """Return the moment before which no memory can tell of the time that the question names; None for no limit."""
+    return plan.period.since if config.filter_period and plan.period is not None else None
+
+
+def phases_of(gathered: Gathered) -> list[PhaseTrace]:
+    """Return the phases of all searches, in order."""
+    return [phase for each in gathered.found for phase in each.recall.trace.phases]
