@@ -313,6 +313,30 @@ def trajectory(
     _measure_memory(run_trajectory, options, to)
 
 
+def routing(
+    data: Data = None,
+    to: To = None,
+    cache: Cache = HOME / "cache",
+    sets: Annotated[str, typer.Option(help="Comma-separated sets.", metavar="A,B")] = "locomo,longmemeval",
+    peers: Peers = None,
+    questions: Annotated[int, typer.Option(min=1, help="Number of questions per set and half.")] = 100,
+    full: Full = False,
+    seed: Seed = 42,
+    embedder: EmbedderName = None,
+) -> None:
+    """Measure the evidence that routed tiers find per token, the router's accuracy, and abstention. Resumes a run."""
+    require_for_bench("routing", embedder=embedder)
+    from meve.evaluation.experiments.routing.experiment import RoutingOptions, run_routing
+
+    _add_working_directory(peers)
+    names = _names(sets)
+    options = RoutingOptions(
+        data=_data_folder(data, names), to=to or HOME / "routing", cache=cache, sets=names,
+        peers=tuple(dict.fromkeys(peers or ())), questions=None if full else questions, embedder=embedder, seed=seed,
+    )  # fmt: skip
+    _measure_memory(run_routing, options, to)
+
+
 def _add_working_directory(functions: object) -> None:
     """Let `module:function` name a module in the working directory."""
     if functions:
@@ -342,13 +366,14 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 
 def _measure_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: _T, to: Path | None) -> None:
-    from meve.evaluation.report import memory_report, small_context_report
+    from meve.evaluation.report import memory_report, routing_report, small_context_report
 
     with progress_bar() as advance:
         results = run(options, advance)
     print_memory_results(results)
-    report = small_context_report if results.experiment == "small-context" else memory_report
-    print_line(f"report: {report.write(results, to or HOME / results.experiment, _command())}")
+    writers = {"small-context": small_context_report.write, "routing": routing_report.write}
+    write = writers.get(results.experiment, memory_report.write)
+    print_line(f"report: {write(results, to or HOME / results.experiment, _command())}")
 
 
 def _measure_retrieval(
@@ -378,5 +403,6 @@ for _experiment in (
     small_context,
     dialogue_speed,
     trajectory,
+    routing,
 ):
     bench_app.command()(handle_errors(_experiment))

@@ -118,7 +118,7 @@ def read_told(data: Path, *, within_long: bool = False) -> Talk:
     ids: dict[str, str] = {}
     for row in read_rows(folder / "evidence_turns.jsonl"):
         if (owner := row.text("user_id")) in users:
-            id, text, at = row.text("id"), row.text("content"), _moment(row.text("session_date"))
+            id, text, at = row.text("id"), row.text("content"), parse_moment(row.text("session_date"))
             ids[id] = same.setdefault((users[owner], text), id)
             if ids[id] == id:  # several owners may have told the same
                 evidence[users[owner]].append(ConversationTurn(id=id, session=id, text=text, at=at))
@@ -246,7 +246,7 @@ def _other_turns(folder: Path) -> Iterator[tuple[ConversationTurn, int]]:
     seen: set[str] = set()
     for row in read_rows(folder / "conversations.jsonl.gz"):
         for session in row.rows("sessions"):
-            name, at = session.text("session_id"), _moment(session.text("date"))
+            name, at = session.text("session_id"), parse_moment(session.text("date"))
             if name in seen or name.startswith("answer_"):
                 continue
             for n, turn in enumerate(session.rows("turns")):
@@ -256,7 +256,7 @@ def _other_turns(folder: Path) -> Iterator[tuple[ConversationTurn, int]]:
             seen.add(name)
 
 
-def _moment(date: str) -> datetime:
+def parse_moment(date: str) -> datetime:
     """Return the moment of LongMemEval's notation, such as `2023/05/20 (Sat) 11:17`."""
     return datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
 
