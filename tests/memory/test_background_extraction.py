@@ -150,7 +150,7 @@ def test_close_waits_for_the_model(file):
 
 def test_model_that_cannot_be_called_is_refused():
     with pytest.raises(ConfigurationError, match="llm must be a blocking function"):
-        LlmExtractor("gpt")
+        LlmExtractor(5)
 
 
 def test_text_that_was_changed_meanwhile_is_not_written_again(memory):

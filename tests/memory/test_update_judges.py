@@ -86,4 +86,4 @@ def test_failing_model_raises():
     with pytest.raises(ModelError, match="out of order"):
         LlmUpdateJudge(fail).judge("I like tea.", "I like cocoa.")
     with pytest.raises(ConfigurationError, match="llm must be a blocking function"):
-        LlmUpdateJudge("gpt")
+        LlmUpdateJudge(5)

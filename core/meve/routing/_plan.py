@@ -45,7 +45,7 @@ UNGROUNDED: frozenset[Intent] = frozenset({"advice", "task", "chat", "general"})
 COMPLETE: frozenset[Intent] = frozenset({"count", "list", "summary"})
 """Intents for which everything that matches is read, instead of the best."""
 
-DecidedBy: TypeAlias = Literal["rules", "classifier", "both", "llm", "caller", "escalation"]
+DecidedBy: TypeAlias = Literal["rules", "classifier", "llm", "caller", "escalation"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

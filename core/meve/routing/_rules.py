@@ -30,27 +30,25 @@ _HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|
 class Finding:
     """What a question is after, by a rule."""
 
-    intent: Intent
-    confidence: float
-    """The probability in [0, 1] that the intent's tier is right."""
+    intent: Intent | None
+    """None if no rule tells."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     intent: Intent
-    confidence: float
     reason: str
     pattern: re.Pattern[str]
 
 
-def _rule(intent: Intent, confidence: float, reason: str, *patterns: str) -> _Rule:
-    return _Rule(intent, confidence, reason, re.compile("|".join(patterns)))
+def _rule(intent: Intent, reason: str, *patterns: str) -> _Rule:
+    return _Rule(intent, reason, re.compile("|".join(patterns)))
 
 
 _RULES = (
     _rule(
-        "chat", 0.95, "it is small talk",
+        "chat", "it is small talk",
         r"^(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
         r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)\b"
         r"(?: \w+){0,4}[ .!,)]*$",
@@ -58,14 +56,14 @@ _RULES = (
         r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?: \w+){0,3}[ ?!.]*$",
     ),
     _rule(
-        "overview", 0.95, "it asks for all that is known of the user",
+        "overview", "it asks for all that is known of the user",
         r"\b(?:know|remember|knows|remembers|learned|stored?|saved) (?:so far )?about (?:me|us)\b",
         r"\bwho am i\b", r"\btell me (?:\w+ )?about (?:me|myself)\b", r"\bdescribe me\b",
         r"\b(?:summari[sz]e|sum up) (?:me|my (?:profile|life|preferences|personality))\b",
         r"\bwhat (?:are|were) my (?:preferences|likes|dislikes|interests|hobbies|goals)\b",
     ),
     _rule(
-        "summary", 0.9, "it asks for a summary",
+        "summary", "it asks for a summary",
         r"\b(?:summari[sz]e|recap|sum up|catch me up|bring me up to (?:date|speed))\b",
         r"\b(?:summary|overview|recap|timeline|history) of\b",
         r"\bwhat (?:did|have) we (?:talked?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
@@ -73,14 +71,14 @@ _RULES = (
         r"\bwhat(?:'s| is| has been) (?:new|going on|happening) (?:with|in)\b",
     ),
     _rule(
-        "fact", 0.9, "it asks for what was said before",
+        "fact", "it asks for what was said before",
         r"\bremind me\b", r"\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b",
         r"\b(?:did you|you) (?:just |previously |originally )?"
         r"(?:recommend|suggest|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said)(?:e?d)?\b",
         r"\b(?:did|have) i (?:ever )?(?:tell|told|mention(?:ed)?|say|said) (?:to )?you\b",
     ),
     _rule(
-        "order", 0.93, "it compares times",
+        "order", "it compares times",
         rf"\bhow (?:long|many {_SPAN}|much (?:time|earlier|later|longer)|old (?:was|were))\b"
         r".*\b(?:ago|between|since|before|after|pass(?:ed)?|elapsed?|until|till|take|took|apart|when|been|from|spent)\b",
         r"\b(?:first|earlier|later|last|most recent(?:ly)?|earliest|latest)\b.*\bor\b",
@@ -93,14 +91,14 @@ _RULES = (
         r"\b(?:streak|in a row|consecutive(?:ly)?)\b",
     ),
     _rule(
-        "count", 0.95, "it asks for a number of things or times",
+        "count", "it asks for a number of things or times",
         rf"\bhow many\b(?! {_SPAN} (?:old|ago))", r"\bhow often\b", r"\bhow frequently\b",
         r"\b(?:total|overall|combined|average) (?:number|amount|cost|price|time|distance|weight|money|of"
         r"|spend(?:ing)?|\w+s)\b", r"\bthe number of\b", r"\bcount (?:the|all|how|my)\b",
         r"\bhow much\b.*\b(?:in total|altogether|in all|overall|so far|combined|all together|each|more|less|per)\b",
     ),
     _rule(
-        "when", 0.93, "it asks when something happened",
+        "when", "it asks when something happened",
         r"^(?:and |so |but |well,? )?(?:since |until |by )?when (?!(?:i|you|we|should|is the best|to)\b)",
         r"^(?:on |in |at )?(?:what|which) (?:date|day|month|year|week|weekend|season|decade)\b",
         r"\b(?:what|which) (?:was|is) the (?:date|day|year|month) (?:of|when|that|on)\b", r"\bhow long ago\b",
@@ -108,14 +106,14 @@ _RULES = (
         r"\b(?:remember|tell me|know|recall) when\b",
     ),
     _rule(
-        "compare", 0.88, "it compares things",
+        "compare", "it compares things",
         r"\b(?:compare|compared|comparison|difference|differences|differ|in common|similarities|similar to)\b",
         r"\b(?:more|less|fewer|better|worse|cheaper|faster|older|younger|bigger|longer|closer|earlier|later)"
         r" .{0,80}\bthan\b",
         r"\bboth\b", r"^(?:which|who|what)\b.*\b(?:,|more|most|least|better|best|cheaper|often)\b.*\bor\b",
     ),
     _rule(
-        "advice", 0.8, "it asks for advice, which may depend on the user",
+        "advice", "it asks for advice, which may depend on the user",
         r"\b(?:recommend(?:ations?)?|suggest(?:ions?)?|advice|tips|ideas? for|inspiration)\b",
         r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|make|serve|buy|get|wear|watch|read|visit|eat"
         r"|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
@@ -123,7 +121,7 @@ _RULES = (
         r"\bhelp me (?:\w+ )?(?:choose|pick|decide|plan|find|figure)\b",
     ),
     _rule(
-        "inference", 0.85, "it asks for a conclusion from several facts",
+        "inference", "it asks for a conclusion from several facts",
         r"\b(?:would|might|could) (?!you\b)\w+(?:'s)? .{0,60}\b(?:be|likely|enjoy|prefer|like|want|consider|still|have"
         r"|do|become|choose|feel|say|pursue|move)\b",
         r"\b(?:likely|probably|presumably|infer(?:red)?|implies?|suggests? about|personality|traits?|attributes"
@@ -131,14 +129,14 @@ _RULES = (
         r"\bdo you think\b", r"\bwhat (?:might|could|would|can)\b", r"^why (?:might|would|do you think)\b",
     ),
     _rule(
-        "task", 0.85, "it is a task to carry out",
+        "task", "it is a task to carry out",
         r"^(?:please,? |can you |could you |would you |will you |i (?:want|need) you to |help me (?:to )?|let's )*"
         r"(?:write|draft|compose|translate|rewrite|rephrase|proofread|fix|debug|generate|create|code|implement|convert"
         r"|format|calculate|solve|correct|edit|shorten|expand|paraphrase|sing|roleplay|pretend|make up|brainstorm)\b",
         r"^(?:tell me a (?:joke|story|riddle)|make (?:me )?an? (?:poem|song|story|list of (?!all|my|the things i)))",
     ),
     _rule(
-        "list", 0.85, "it asks for all of several things",
+        "list", "it asks for all of several things",
         r"^(?:please |can you |could you )?(?:list|name|enumerate)\b", r"\b(?:all|every) (?:the|of|my|our|\w+s)\b",
         r"\b(?:what|which) (?:are (?:all |some of )?the|kinds?|types?|sorts?|different|other|various|all)\b",
         rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,2}}{_NOT_PLURAL}\w{{2,}}s"
@@ -148,7 +146,7 @@ _RULES = (
         r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
     ),
     _rule(
-        "identity", 0.9, "it asks for a lasting fact about a person",
+        "identity", "it asks for a lasting fact about a person",
         rf"^(?:what(?:'s| is| are| was)|do you (?:know|remember)|tell me) (?:my|our) (?:current |own )?{_ATTRIBUTE}\b",
         rf"^(?:who|what)(?:'s| is| are) (?:the name of )?my {_RELATION}\b",
         rf"^what(?:'s| is| are) \S+(?: \S+)?'s? (?:current )?{_ATTRIBUTE}\b(?: (?:now|again))?[ ?.]*$",
@@ -158,12 +156,12 @@ _RULES = (
         r"^do i (?:currently )?(?:have|own|live|work|smoke|drink|drive) (?:(?:any|a|an|in|at|as|for) )?\w+[ ?]*$",
     ),
     _rule(
-        "preference", 0.85, "it asks what somebody likes or usually does",
+        "preference", "it asks what somebody likes or usually does",
         r"\bmy (?:\w+ )?favou?rite\b", rf"^(?:what|which|how|who|where)\b.{{0,60}}\bdo i (?:\w+ )?{_HABIT}\b",
         rf"^do i (?:really |usually |still )?{_HABIT}\b", r"\bmy (?:usual|preferred|go-to)\b",
     ),
     _rule(
-        "general", 0.75, "it asks how something is done in general",
+        "general", "it asks how something is done in general",
         r"^(?:how (?:do|can|should|would|could) (?:i|you|we|one)|how to"
         r"|what(?:'s| is) the (?:best|easiest|right) way)\b",
         r"^(?:what does .{1,60} mean|define|explain|what(?:'s| is) the (?:meaning|definition|capital|population"
@@ -179,21 +177,18 @@ _CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|p
 
 
 def find_intent(question: str) -> Finding:
-    """Return what a question is after; a fact, with low confidence, if no rule tells.
+    """Return what a question is after, by the first rule that tells.
 
-    >>> find_intent("How many times did I go hiking since May?").intent
-    'count'
-    >>> find_intent("Where did I park the car?")
-    Finding(intent='fact', confidence=0.5, reason='no rule tells more')
+    >>> find_intent("How many times did I go hiking since May?")
+    Finding(intent='count', reason='it asks for a number of things or times')
     """
     text = _normalize(question)
     for rule in _RULES:
         if rule.pattern.search(text):
-            intent = rule.intent
-            if intent == "general" and _ABOUT_SELF.search(text.partition(" ")[2].partition("i ")[2]):
+            if rule.intent == "general" and _ABOUT_SELF.search(text.partition(" ")[2].partition("i ")[2]):
                 continue
-            return Finding(intent=intent, confidence=rule.confidence, reason=rule.reason)
-    return Finding(intent="fact", confidence=0.5, reason="no rule tells more")
+            return Finding(intent=rule.intent, reason=rule.reason)
+    return Finding(intent=None, reason="no rule tells")
 
 
 def asks_for_history(question: str) -> bool:

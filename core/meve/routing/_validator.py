@@ -38,7 +38,7 @@ _NOT_FOUND = re.compile(
 )
 _YES_NO = re.compile(r"\W*(?:yes|no|yeah|nope|yep|true|false)\W*")
 _FIRST_YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"\W*[\d.,:/%$€£-]+(?: \w+)?\W*")
+_NUMBER = re.compile(r"(?=\D*\d)[\W\d]+(?:[^\W\d]+\W*)?")
 _LONGEST = 4_000
 """The characters of an answer that patterns read."""
 _GROUNDED = """\

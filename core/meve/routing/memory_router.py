@@ -14,11 +14,12 @@ from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.records import UserId, user_key
 from meve.pipeline.pipeline import check_query
 from meve.routing._answering import RoutedAnswer, Step, make_prompt
+from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
 from meve.routing._llm import ask
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import MemoryReader
-from meve.routing._router import Classify, route
+from meve.routing._router import route
 from meve.routing._validator import Verdict, validate
 from meve.routing.config import RouterConfig
 
@@ -72,7 +73,7 @@ class MemoryRouter:
         if unused:
             raise ConfigurationError(f"{', '.join(map(repr, unused))} is set by the router: remove it from search")
         self._reader = MemoryReader(memory=memory, user_id=user_id, search=options)
-        self._classify: Classify | None = None
+        self._classifier = load_classifier()
 
     def plan(self, question: str, *, tier: Tier | str | None = None, max_tokens: int | None = None) -> RoutePlan:
         """Return how the memory is read for a question. Reads no memory.
@@ -89,7 +90,7 @@ class MemoryRouter:
         check_query(question)
         ask_llm = None if self._llm is None else partial(self._ask, doing="routing a question")
         plan = route(
-            question, now=self._clock.now(), config=self.config, classify=self._classify,
+            question, now=self._clock.now(), config=self.config, classifier=self._classifier,
             ask_llm=ask_llm if tier is None else None,
         )  # fmt: skip
         if tier is not None:

@@ -1,0 +1,130 @@
+"""Whatever can complete a prompt is taken as a language model."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from meve.components.llms import resolve_llm
+from meve.components.llms.http import HttpLanguageModel
+from meve.errors import ConfigurationError, ModelError, ModelNotFoundError
+
+
+@pytest.fixture
+def server():
+    """Run a server with the chat API, which answers with `replies` and keeps the requests."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            self.server.requests.append((self.path, dict(self.headers), json.loads(body)))
+            status, reply = self.server.replies.pop(0)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(reply).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as opened:
+        opened.requests, opened.replies = [], []
+        opened.url = f"http://127.0.0.1:{opened.server_port}/v1"
+        threading.Thread(target=opened.serve_forever, daemon=True).start()
+        yield opened
+        opened.shutdown()
+
+
+def message(text):
+    return 200, {"choices": [{"message": {"role": "assistant", "content": text}}]}
+
+
+def test_function_is_used_as_it_is():
+    assert resolve_llm(str.upper)("hi") == "HI"
+
+
+def test_langchain_chat_model_and_chain_are_taken():
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+    from langchain_core.output_parsers import StrOutputParser
+
+    model = FakeListChatModel(responses=["Oslo"])
+    assert resolve_llm(model)("Where?") == "Oslo"
+    assert resolve_llm(model | StrOutputParser())("Where?") == "Oslo"
+
+
+def test_llama_index_llm_is_taken():
+    from llama_index.core.llms import MockLLM
+
+    assert resolve_llm(MockLLM())("hi there") == "hi there"
+
+
+def test_transformers_model_is_taken(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    from meve.components.llms.local import TransformersLanguageModel
+    from meve.testing.tiny_models import save_tiny_model
+
+    folder = save_tiny_model(tmp_path / "tokenizer")
+    tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
+    config = transformers.GPT2Config(
+        vocab_size=len(tokenizer), n_positions=32, n_embd=8, n_layer=1, n_head=1, bos_token_id=2, eos_token_id=3
+    )
+    model = transformers.GPT2LMHeadModel(config)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    loaded = TransformersLanguageModel.from_name(str(tmp_path / "model"), max_tokens=4)
+    assert isinstance(loaded("cat moon"), str)
+    assert loaded("cat moon") == TransformersLanguageModel(model.eval(), tokenizer, max_tokens=4)("cat moon")
+    with pytest.raises(ValueError, match="prompt must leave 4 of the model's 32 tokens"):
+        loaded("cat " * 40)
+    pipe = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
+    assert isinstance(resolve_llm(pipe), TransformersLanguageModel)
+
+
+def test_server_gets_the_prompt_as_a_message(server):
+    server.replies = [message("Oslo")]
+    model = HttpLanguageModel(server.url, model="small", api_key="key", max_tokens=8, extra={"seed": 1})
+    assert model("Where?") == "Oslo"
+    ((path, headers, body),) = server.requests
+    assert (path, headers["Authorization"]) == ("/v1/chat/completions", "Bearer key")
+    assert body == {
+        "messages": [{"role": "user", "content": "Where?"}], "model": "small", "max_tokens": 8, "temperature": 0.0,
+        "seed": 1,
+    }  # fmt: skip
+
+
+def test_address_is_taken_as_a_server(server):
+    server.replies = [message(None)]
+    assert resolve_llm(server.url)("Where?") == ""
+
+
+def test_busy_server_is_asked_again(server):
+    server.replies = [(503, {}), message("Oslo")]
+    assert resolve_llm(server.url)("Where?") == "Oslo"
+
+
+@pytest.mark.parametrize("reply", [{}, {"choices": []}, [], {"choices": [{"message": {"content": 5}}]}])
+def test_answer_of_another_form_is_an_error(server, reply):
+    server.replies = [(200, reply)]
+    with pytest.raises(ModelError, match="must answer with"):
+        resolve_llm(server.url)("Where?")
+
+
+async def _coroutine(prompt):
+    return prompt
+
+
+@pytest.mark.parametrize("given", [5, None, _coroutine, str, " ", object()])
+def test_other_object_is_refused(given):
+    with pytest.raises(ConfigurationError, match="llm must"):
+        resolve_llm(given)
+
+
+def test_unknown_model_is_named(tmp_path):
+    with pytest.raises(ModelNotFoundError, match="nowhere"):
+        resolve_llm(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("option", [{"url": "ftp://x"}, {"max_tokens": 0}, {"timeout": 0}, {"retries": -1}])
+def test_invalid_option_of_a_server_is_refused(option):
+    with pytest.raises(ConfigurationError, match="must be"):
+        HttpLanguageModel(**{"url": "http://localhost:1", **option})

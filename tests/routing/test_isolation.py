@@ -1,0 +1,64 @@
+"""A router reads one user's memories only, and none that the policy or the search options exclude."""
+
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import UnknownIdError
+from meve.routing import MemoryRouter, RouterConfig, Tier
+from tests.routing.conftest import Script
+
+QUESTIONS = ("What is my name?", "Where is Bob's secret lake?", "How many times did I go hiking to a secret lake?",
+             "What do you know about me?", "Which came first, the secret lake or the bike?")  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", [None, *Tier])
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_tier_reads_another_users_memory(router, question, tier):
+    recall = router.recall(question, tier=tier)
+    assert {record.user_id for record in recall.records} == {"alice"}
+    assert "secret" not in recall.text
+    assert {c.id for c in recall.trace.candidates} <= {r.id for r in router.memory.list(user_id="alice")}
+
+
+def test_no_prompt_holds_another_users_memory(routed_memory):
+    script = Script("ESCALATE_REQUIRED")
+    MemoryRouter(routed_memory, user_id="alice", llm=script).answer("How often did I go to Bob's secret lake?")
+    assert not any("a secret lake of Bob's" in prompt for prompt in script.prompts)
+
+
+def test_plan_of_another_users_router_reads_the_own_memory(routed_memory):
+    plan = MemoryRouter(routed_memory, user_id="bob").plan("Where did I go hiking?")
+    recall = MemoryRouter(routed_memory, user_id="alice").recall(plan)
+    assert {record.user_id for record in recall.records} == {"alice"}
+
+
+def test_expired_and_erased_memories_are_not_read(memory, clock):
+    memory.add("I went hiking to the lake.", user_id="alice", source="chat_user", ttl=timedelta(days=1))
+    erased = memory.add("I went hiking to the castle.", user_id="alice", source="chat_user")
+    memory.add("I went hiking to the cave.", user_id="alice", source="chat_user")
+    router = MemoryRouter(memory, user_id="alice")
+    assert len(router.recall("How many times did I go hiking?").records) == 3
+    clock.advance(timedelta(days=2))
+    memory.delete(erased.id, user_id="alice")
+    with pytest.raises(UnknownIdError):
+        memory.get(erased.id, user_id="alice")
+    for tier in Tier:
+        assert [r.text for r in router.recall("How many times did I go hiking?", tier=tier).records] == [
+            "I went hiking to the cave."
+        ]
+
+
+def test_private_memories_are_read_only_if_the_search_includes_them(memory):
+    memory.add("I take pills for my heart.", user_id="alice", source="chat_user", policy_class="private")
+    question = "How many pills do I take for my heart?"
+    assert not MemoryRouter(memory, user_id="alice").recall(question).records
+    assert MemoryRouter(memory, user_id="alice", search={"include_private": True}).recall(question).records
+
+
+def test_filters_of_the_search_hold_in_every_tier(memory):
+    memory.add("I went hiking to the lake.", user_id="alice", source="chat_user", session_id="one")
+    memory.add("I went hiking to the cave.", user_id="alice", source="chat_user", session_id="two")
+    router = MemoryRouter(memory, user_id="alice", search={"session_id": "one"}, config=RouterConfig(hops=3))
+    for tier in Tier:
+        assert {r.session_id for r in router.recall("How often did I go hiking?", tier=tier).records} == {"one"}

@@ -1,0 +1,147 @@
+"""What each tier reads, and how the evidence explains itself."""
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from meve.errors import QueryError
+from meve.memory import format_recall
+from meve.routing import MemoryRouter, RouterConfig, Tier
+
+
+def ids(recall):
+    return [passage.passage.id for passage in recall.passages]
+
+
+def test_profile_holds_the_fact_within_a_small_budget(router):
+    recall = router.recall("What is my name?")
+    assert ids(recall)[0] == "name"
+    assert recall.tokens <= router.config.profile_tokens
+
+
+def test_overview_holds_lasting_facts(router):
+    assert {"name", "prague", "diet", "sister"} <= set(ids(router.recall("What do you know about me?")))
+
+
+def test_targeted_recall_holds_the_episode_first(router):
+    recall = router.recall("How much did I get for the red bike?", tier="targeted")
+    assert ids(recall)[0] == "sold"
+    assert recall.passages[0].verified
+
+
+def test_count_reads_all_that_matches_in_order_of_time(router):
+    recall = router.recall("How many times did I go hiking?")
+    assert [i for i in ids(recall) if i.startswith("hike")] == ["hike1", "hike2", "hike3"]
+    assert recall.read == 10
+    assert recall.matching >= 3
+    assert recall.shown == recall.matching
+    times = [record.created_at for record in recall.records]
+    assert times == sorted(times)
+
+
+def test_count_leaves_out_what_was_added_before_the_time_of_the_question(router):
+    found = ids(router.recall("How many times did I go hiking since June?"))
+    assert {"hike2", "hike3"} <= set(found)
+    assert "hike1" not in found
+
+
+def test_time_without_any_memory_reads_all_and_says_so(router):
+    recall = router.recall("How many times did I go hiking in the last two days?")
+    assert "hike3" in ids(recall)
+    assert "all memories were read" in recall.trace.phases[0].settings["period"]
+
+
+def test_count_that_exceeds_the_budget_says_how_many_are_left_out(memory, clock):
+    for n in range(60):
+        memory.add(f"I ran lap {n} around the park.", user_id="alice", source="chat_user")
+        clock.advance(timedelta(hours=1))
+    config = RouterConfig(deep_tokens=200, complete_tokens=400)
+    recall = MemoryRouter(memory, user_id="alice", config=config).recall("How many laps did I run around the park?")
+    assert (recall.read, recall.matching) == (60, 60)
+    assert 0 < recall.shown < 60
+    assert 200 < recall.tokens <= 400
+    assert sum(c.reason == "over_budget" for c in recall.trace.candidates) == 60 - recall.shown
+
+
+def test_comparison_finds_both_things(router):
+    recall = router.recall("Which came first, my pottery course or selling the red bike?")
+    assert {"pottery", "sold"} <= set(ids(recall))
+
+
+def test_small_talk_reads_nothing_but_standing_wishes(memory):
+    memory.add("Always answer in German.", user_id="alice", source="chat_user", policy_class="instruction")
+    memory.add("I live in Prague.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(memory, user_id="alice").recall("Hi there!")
+    assert (recall.text, [r.text for r in recall.standing]) == ("", ["Always answer in German."])
+
+
+def test_former_value_is_read_only_if_asked_for(memory):
+    old = memory.add("I work at the bakery.", user_id="alice", id="old", source="chat_user")
+    memory.supersede(old.id, "I work at the library.", user_id="alice", id="new")
+    router = MemoryRouter(memory, user_id="alice")
+    assert "old" not in ids(router.recall("What is my job?"))
+    assert "old" in ids(router.recall("What was my previous job, where did I work?"))
+
+
+def test_trace_names_tier_decision_and_fate_of_each_memory(router):
+    recall = router.recall("How many times did I go hiking?", max_tokens=40)
+    assert recall.trace.mode == Tier.DEEP
+    assert [recall.trace.phases[n].name for n in (0, -1)] == ["route", "pack"]
+    assert recall.trace.phases[0].settings["intent"] == "count"
+    assert recall.tokens <= 40
+    fates = {c.id: c.fate for c in recall.trace.candidates}
+    assert [i for i, fate in fates.items() if fate == "kept"] == ids(recall)
+    assert len(fates) == 10
+    json.dumps(recall.to_dict())
+
+
+def test_trace_holds_no_text_of_memories(router):
+    text = json.dumps(router.recall("How many times did I go hiking?").trace.to_dict())
+    assert "Tatra" not in text
+
+
+def test_evidence_fits_the_window_of_the_model(routed_memory):
+    config = RouterConfig(window=400, answer_tokens=100)
+    recall = MemoryRouter(routed_memory, user_id="alice", config=config).recall("How many times did I go hiking?")
+    assert recall.tokens <= 400 - 100 - 192
+
+
+def test_question_that_fills_the_window_is_refused(routed_memory):
+    router = MemoryRouter(routed_memory, user_id="alice", config=RouterConfig(window=400, answer_tokens=100))
+    with pytest.raises(QueryError, match="question must leave 32 of the model's 400 tokens"):
+        router.recall("hiking " * 200)
+
+
+def test_recall_is_logged_with_what_was_handed_out(memory):
+    memory.add("I live in Prague.", user_id="alice", id="prague", source="chat_user")
+    memory.add("I bought a red bike.", user_id="alice", id="bike", source="chat_user")
+    recall = MemoryRouter(memory, user_id="alice").recall("Where do I live?", max_tokens=20)
+    events = memory.audit.events(user_id="alice", action="retrieve")
+    assert [(e.record_id, e.reason) for e in events] == [("prague", f"recall {recall.id}")]
+
+
+def test_plan_reads_and_logs_nothing(memory):
+    memory.add("I live in Prague.", user_id="alice", source="chat_user")
+    before = memory.stats().events
+    MemoryRouter(memory, user_id="alice").plan("Where do I live?")
+    assert memory.stats().events == before
+
+
+def test_recall_of_a_plan_follows_the_plan(router):
+    plan = router.plan("What is my name?", tier=Tier.DEEP, max_tokens=60)
+    recall = router.recall(plan)
+    assert (recall.plan.tier, recall.max_tokens) == (Tier.DEEP, 60)
+
+
+def test_empty_memory_gives_empty_evidence(memory):
+    recall = MemoryRouter(memory, user_id="alice").recall("How many times did I go hiking?")
+    assert (recall.text, recall.read, recall.matching, recall.is_empty) == ("", 0, 0, True)
+    assert not recall.sufficient
+
+
+def test_recall_can_be_formatted_and_reflected(memory):
+    memory.add("I live in Prague.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(memory, user_id="alice").recall("Where do I live?")
+    assert "I live in Prague." in format_recall(memory, recall)
+    assert memory.reflect(recall, answer="You live in Prague.").verdicts
