@@ -26,6 +26,8 @@ _MOST = 2_000
 """The first characters of a question that are read."""
 
 
+_RULE_WEIGHT = 3.0
+"""The value of the feature of a rule that tells, so that the penalty of large weights hardly touches it."""
 _RULED: tuple[Intent | None, ...] = (*get_args(Intent), None)
 
 
@@ -35,7 +37,7 @@ def make_features(questions: Sequence[str], findings: Sequence[Finding], embedde
     openings = [" ".join(text.split()[:_OPENING]) for text in texts]
     vectors = embedder.embed_passages([*texts, *openings])
     ruled = np.array([[finding.intent == intent for intent in _RULED] for finding in findings], dtype=np.float32)
-    return np.hstack([vectors[: len(texts)], vectors[len(texts) :], ruled])
+    return np.hstack([vectors[: len(texts)], vectors[len(texts) :], _RULE_WEIGHT * ruled])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

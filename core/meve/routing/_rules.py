@@ -86,9 +86,9 @@ _RULES = (
         r"|happened (?:first|last)|from (?:earliest|oldest|first) to (?:latest|newest|last))\b",
         r"^(?:who|what|which|where)\b.*\b(?:right |shortly |just |immediately |soon )?(?:before|after) (?:the|my|i|we"
         r"|he|she|they|that|his|her|their|moving|starting|leaving|getting)\b",
-        r"\bdid .+ (?:before|after) (?:or (?:before|after) )?",
+        r"^did .+ (?:before|after) ",
         r"\b(?:first|last|most recent|latest|earliest|second|third) time\b",
-        r"\b(?:streak|in a row|consecutive(?:ly)?)\b",
+        r"\b(?:streak|in a row|consecutive(?:ly)?)\b", rf"^(?:what|which|who|where|with whom)\b.*\b{_SPAN} ago\b",
     ),
     _rule(
         "count", "it asks for a number of things or times",
@@ -138,7 +138,7 @@ _RULES = (
     _rule(
         "list", "it asks for all of several things",
         r"^(?:please |can you |could you )?(?:list|name|enumerate)\b", r"\b(?:all|every) (?:the|of|my|our|\w+s)\b",
-        r"\b(?:what|which) (?:are (?:all |some of )?the|kinds?|types?|sorts?|different|other|various|all)\b",
+        r"\b(?:what|which) (?:are (?:all |some of )?the|kinds|types|sorts|different|other|various|all)\b",
         rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,2}}{_NOT_PLURAL}\w{{2,}}s"
         rf" (?:{_DOES}|{_SELF})\b",
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"

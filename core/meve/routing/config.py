@@ -40,7 +40,7 @@ class RouterConfig:
     """The language model's window, in tokens. Question, evidence and answer fit into it."""
     answer_tokens: int = 256
     """The tokens of the window that are kept for the answer."""
-    min_confidence: float = 0.6
+    min_confidence: float = 0.5
     """Below this confidence, in [0, 1], the heavier of the two likeliest tiers is taken."""
     llm_router: bool = False
     """Whether the language model chooses the tier. If its reply can't be read or it fails, the rules and the classifier
