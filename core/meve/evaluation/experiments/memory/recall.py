@@ -174,7 +174,7 @@ def open_filled(turns: Turns, embedder: Embedder, **options: Unpack[MemoryOption
             with runtime.store.writing() as transaction:
                 for turn in own:
                     record = make_record(
-                        turn.text, user_id=user, source="chat_user", policy_class="canonical", id=turn.id,
+                        turn.text, user_id=user, source=turn.source, policy_class="canonical", id=turn.id,
                         session_id=turn.session, policy=policy, now=turn.at, classifier=runtime.classifier,
                         tagger=runtime.tagger,
                     )  # fmt: skip
