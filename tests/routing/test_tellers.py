@@ -41,6 +41,7 @@ def test_two_named_speakers_or_none_change_nothing(question):
         ("Which puppy did I adopt?", ["I adopted a poodle."]),
         ("Which breed did you recommend to me?", ["A poodle suits you."]),
         ("What did we say in our previous chat?", ["A poodle suits you."]),
+        ("Can you recommend a breed to me?", ["I adopted a poodle."]),
         ("Which breed is best?", []),
     ],
 )
