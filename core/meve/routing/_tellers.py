@@ -13,8 +13,8 @@ BONUS = 0.1
 _SPEAKER = re.compile(r"([^\s:][^:\n]{0,29}): ")
 _ASSISTANT = re.compile(
     r"\b(?:(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)|did you|have you"
-    r"|(?<!can )(?<!could )(?<!would )(?<!will )(?<!please )you (?:just |also |had |have |\w+ly )?(?:recommend|suggest|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said"
-    r"|provide|list|explain|share|describe|talk|wr[io]te)\w*)\b",
+    r"|(?<!can )(?<!could )(?<!would )(?<!will )(?<!please )you (?:just |also |had |have |\w+ly )?(?:recommend|suggest"
+    r"|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said|provide|list|explain|share|describe|talk|wr[io]te)\w*)\b",
     re.IGNORECASE,
 )
 _USER = re.compile(r"\b(?:i|my|me|mine|we|our)\b", re.IGNORECASE)
