@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from langchain_meve.graph_store.store import MeVeStore
     from langchain_meve.history_retriever import MeVeHistoryRetriever
     from langchain_meve.memory_middleware import MeVeMemoryMiddleware
+    from langchain_meve.memory_router import MeVeMemoryRouter
     from langchain_meve.memory_tools import create_memory_tools
     from langchain_meve.model_adapters import LangChainEmbedder, LangChainReranker, LangChainVerifier
     from langchain_meve.retriever import MeVeRetriever
@@ -27,6 +28,7 @@ _MODULES = {
     "MeVeEmbeddings": "embeddings",
     "MeVeHistoryRetriever": "history_retriever",
     "MeVeMemoryMiddleware": "memory_middleware",
+    "MeVeMemoryRouter": "memory_router",
     "MeVeRetriever": "retriever",
     "MeVeSmallContext": "dialogue_runnable",
     "MeVeStore": "graph_store.store",
@@ -51,6 +53,7 @@ __all__ = [
     "MeVeEmbeddings",
     "MeVeHistoryRetriever",
     "MeVeMemoryMiddleware",
+    "MeVeMemoryRouter",
     "MeVeRetriever",
     "MeVeSmallContext",
     "MeVeStore",

@@ -24,11 +24,12 @@ from meve.memory._wrapper_support import (
     check_memory,
     check_on_error,
     check_rules,
-    check_search,
     tolerate_failures,
 )
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
+from meve.routing import RouterConfig
+from meve.routing._wrapper_support import make_search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         user_id: the only user, for an agent that serves one.
         search: options of `GovernedMemory.search` for each recall: `limit`, `max_tokens`, `tags`, `classes`, …
         remember: which turns are recorded, and as what; None for none.
+        routing: how the memory is read by what each question needs (docs/routing.md); None for a plain search.
         on_error: if the memory can't be read or written: `warn` (a `MemoryLostWarning`) and go on, or `raise`. Errors
             that could mix up users are always raised.
         trace_payloads: whether traces hold the hooks' inputs and outputs.
@@ -97,13 +99,14 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         user_id: UserId | None = None,
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
+        routing: RouterConfig | None = None,
         on_error: OnError = "warn",
         trace_payloads: bool = False,
     ) -> None:
         super().__init__()
         self.memory = check_memory(memory)
         self._user_id = user_id
-        self._search = check_search(memory, search)
+        self._search = make_search(memory, search, routing)
         self._rules = check_rules(remember)
         self._on_error = check_on_error(on_error)
         self._pending = PendingRecalls()
@@ -164,7 +167,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
     def _recall(self, turn: _OpenTurn, shown: tuple[str, ...]) -> Recall:
         recall = self._pending.get(turn.key)
         if recall is None:
-            recall = self.memory.search(turn.query, user_id=turn.user_id, without=shown, **self._search)
+            recall = self._search(turn.query, user_id=turn.user_id, without=shown)
             self._pending.put(turn.key, recall)
         return recall
 

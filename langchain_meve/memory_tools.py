@@ -9,8 +9,11 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langchain_meve._user_id import resolve_session_id, resolve_user_id, runtime_context
 from meve.memory import GovernedMemory
 from meve.memory._agent_tools import TOOL_INPUTS, TOOL_NAMES, MemoryTools, ToolCaller, ToolResult
+from meve.memory._wrapper_support import check_memory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import UserId
+from meve.routing import RouterConfig
+from meve.routing._wrapper_support import make_search
 
 
 def create_memory_tools(
@@ -21,6 +24,7 @@ def create_memory_tools(
     search: Mapping[str, Any] | None = None,
     source: RecordSource = "chat_assistant",
     policy_class: PolicyClass = "factual",
+    routing: RouterConfig | None = None,
 ) -> list[BaseTool]:
     """Build memory tools with content and artifact, for any agent.
 
@@ -34,11 +38,14 @@ def create_memory_tools(
         search: options of `GovernedMemory.search`.
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
+        routing: how `recall` reads the memory by what each question needs (docs/routing.md); None for a plain search.
 
     Raises:
         ConfigurationError: no memory, an unknown tool, or an invalid option.
     """
-    tools = MemoryTools.make(memory, names, search, source, policy_class)
+    tools = MemoryTools.make(
+        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing)
+    )
     return [_build(tools, user_id, name) for name in TOOL_NAMES if name in names]
 
 

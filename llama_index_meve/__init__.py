@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llama_index_meve.dialogue_block import MeVeDialogueBlock, dialogue_from_messages
     from llama_index_meve.embedding import MeVeEmbedding
     from llama_index_meve.memory_block import MeVeMemoryBlock
+    from llama_index_meve.memory_query_engine import MeVeMemoryQueryEngine
     from llama_index_meve.memory_tools import create_memory_tools
     from llama_index_meve.postprocessor import MeVePostprocessor
     from llama_index_meve.query_engine import create_meve_query_engine
@@ -30,6 +31,7 @@ _MODULES = {
     "MeVeEmbedding": "embedding",
     "MeVeMemory": "chat_memory",
     "MeVeMemoryBlock": "memory_block",
+    "MeVeMemoryQueryEngine": "memory_query_engine",
     "MeVePostprocessor": "postprocessor",
     "MeVeRetriever": "retriever",
     "create_memory_tools": "memory_tools",
@@ -47,6 +49,7 @@ __all__ = [
     "MeVeEmbedding",
     "MeVeMemory",
     "MeVeMemoryBlock",
+    "MeVeMemoryQueryEngine",
     "MeVePostprocessor",
     "MeVeRetriever",
     "create_memory_tools",

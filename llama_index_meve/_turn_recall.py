@@ -16,6 +16,8 @@ from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.formatting import format_recall
 from meve.memory.records import UserId
+from meve.routing import RouterConfig
+from meve.routing._wrapper_support import Search, make_search
 
 ANSWER_TIMEOUT = timedelta(minutes=5)
 """Age at which an open question is dropped when another is asked."""
@@ -119,15 +121,17 @@ def recall_for(
     max_tokens: int,
     without: Collection[str] = (),
     search: Mapping[str, Any],
+    routing: RouterConfig | None = None,
 ) -> QuestionRecall:
     """Recall a user's memory for a question, in at most `max_tokens` tokens including the markers around it.
 
     Raises:
         QueryError: the question is empty; see `extract_query`.
     """
-    limit = max(1, min(max_tokens, search.get("max_tokens") or DEFAULT_RECALL_TOKENS))
-    options = {**search, "max_tokens": limit}
-    recall = _search_shortening(memory, extract_query(question), user_id=user_id, without=without, **options)
+    usual = DEFAULT_RECALL_TOKENS if routing is None else max_tokens
+    limit = max(1, min(max_tokens, search.get("max_tokens") or usual))
+    look = make_search(memory, search, routing)
+    recall = _search_shortening(look, extract_query(question), user_id=user_id, without=without, max_tokens=limit)
     emit_trace(recall)
     text = format_recall(memory, recall)
     while text and counter.count_text(text) > max_tokens:
@@ -149,11 +153,11 @@ def extract_query(text: str) -> str:
     return questions[-_MAX_QUERY_CHARS:].strip() or query[-_MAX_QUERY_CHARS:]
 
 
-def _search_shortening(memory: GovernedMemory, query: str, **options: Any) -> Recall:
+def _search_shortening(search: Search, query: str, **options: Any) -> Recall:
     """Search, and halve the query while the embedder refuses it as too long."""
     while True:
         try:
-            return memory.search(query, **options)
+            return search(query, **options)
         except QueryError:
             if len(query) <= _MIN_QUERY_CHARS:
                 raise

@@ -30,6 +30,8 @@ from meve.memory._wrapper_support import MAX_PENDING_RECALLS, OnError, check_on_
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
 from meve.ports import TokenCounter
+from meve.routing import RouterConfig
+from meve.routing._wrapper_support import make_search
 
 _SESSION = "session_id"
 _MAX_SEEN_TURNS = 16_384
@@ -53,6 +55,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         max_tokens: the most tokens of the block, at least 1.
         search: options of `GovernedMemory.search` for each recall: `limit`, `tags`, …
         remember: which turns are remembered, and as what; None for none.
+        routing: how the memory is read by what each question needs (docs/routing.md); None for a plain search.
         tokens: counts tokens; None for LlamaIndex's own tokenizer.
         on_error: if recalling or remembering fails: `warn` (with a `MemoryLostWarning`) and go on, or `raise`.
 
@@ -70,6 +73,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     max_tokens: int = Field(default=768, ge=1, strict=True)
     search: dict[str, Any] = Field(default_factory=dict)
     remember: TurnRules = Field(exclude=True, repr=False)
+    routing: RouterConfig | None = None
     on_error: OnError = "warn"
 
     _counter: MessageCounter = PrivateAttr()
@@ -92,11 +96,13 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         max_tokens: int = 768,
         search: Mapping[str, Any] | None = None,
         remember: TurnRules | None = TurnRules(),  # noqa: B008 (frozen)
+        routing: RouterConfig | None = None,
         tokens: TokenCounter | str | None = None,
         on_error: OnError = "warn",
         accept_short_term_memory: bool = True,
     ) -> None:
         register_memory(memory)
+        make_search(memory, search, routing)  # checks them
         user_key(user_id)  # raises for an invalid user
         fields: dict[str, Any] = {
             "memory": memory,
@@ -106,6 +112,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
             "priority": priority,
             "max_tokens": max_tokens,
             "search": check_search(memory, search),
+            "routing": routing,
             "remember": check_turn_rules(remember),
             "on_error": check_on_error(on_error),
             "accept_short_term_memory": accept_short_term_memory,
@@ -133,7 +140,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         with tolerate_failures(self.on_error, "recalling from memory"):
             recall = recall_for(
                 self.memory, text, self._counter, user_id=self.user_id, max_tokens=self.max_tokens, without=shown,
-                search=self.search,
+                search=self.search, routing=self.routing,
             )  # fmt: skip
             question = text, sum(role_of(m) == "user" and text_of(m) == text for m in messages)
             if not _answer_to(question, messages):

@@ -7,8 +7,11 @@ from llama_index.core.tools import FunctionTool
 
 from meve.memory import GovernedMemory
 from meve.memory._agent_tools import TOOL_INPUTS, TOOL_NAMES, MemoryTools, ToolCaller
+from meve.memory._wrapper_support import check_memory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import UserId, check_text, user_key
+from meve.routing import RouterConfig
+from meve.routing._wrapper_support import make_search
 
 
 def create_memory_tools(
@@ -20,6 +23,7 @@ def create_memory_tools(
     search: Mapping[str, Any] | None = None,
     source: RecordSource = "chat_assistant",
     policy_class: PolicyClass = "factual",
+    routing: RouterConfig | None = None,
 ) -> list[FunctionTool]:
     """Build memory tools of one user, for any agent that calls functions. They return text.
 
@@ -31,12 +35,15 @@ def create_memory_tools(
         search: options of `GovernedMemory.search`.
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
+        routing: how `recall` reads the memory by what each question needs (docs/routing.md); None for a plain search.
 
     Raises:
         ConfigurationError: no memory, an unknown tool, or an invalid option.
         ValidationError: an invalid user or session.
     """
-    tools = MemoryTools.make(memory, names, search, source, policy_class)
+    tools = MemoryTools.make(
+        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing)
+    )
     user_key(user_id)
     caller = ToolCaller(user_id, None if session_id is None else check_text(session_id, "session_id"))
     return [_build(tools, caller, name) for name in TOOL_NAMES if name in names]

@@ -3,12 +3,14 @@
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
 from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
+from meve.memory._recall.searcher import Recall
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
@@ -61,6 +63,8 @@ class MemoryTools:
 
     memory: GovernedMemory
     search: dict[str, Any]
+    recall: Callable[..., Recall]
+    """Searches the memory of `user_id` for a query."""
     source: RecordSource
     policy_class: PolicyClass
 
@@ -72,6 +76,7 @@ class MemoryTools:
         search: Mapping[str, Any] | None,
         source: RecordSource,
         policy_class: PolicyClass,
+        recall: Callable[..., Recall] | None = None,
     ) -> "MemoryTools":
         """Check the arguments of a wrapper's `create_memory_tools`.
 
@@ -82,7 +87,8 @@ class MemoryTools:
         unknown = [names] if isinstance(names, str) else sorted(set(names) - set(TOOL_NAMES))
         if unknown:
             raise ConfigurationError(f"names must be a list of {', '.join(TOOL_NAMES)}, got {', '.join(unknown)}")
-        return cls(memory, check_search(memory, search), source, policy_class)
+        options = check_search(memory, search)
+        return cls(memory, options, recall or partial(memory.search, **options), source, policy_class)
 
     def call(self, name: str, caller: ToolCaller, *arguments: str) -> ToolResult:
         """Run a tool with the arguments of the model, in their order; errors that concern the model become text."""
@@ -122,7 +128,7 @@ class MemoryTools:
         return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
 
     def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
-        recall = self.memory.search(query, user_id=caller.user_id, **self.search)
+        recall = self.recall(query, user_id=caller.user_id)
         return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:

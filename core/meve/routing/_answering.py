@@ -1,7 +1,8 @@
 """The prompt of the answer, and the values that an answer returns."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
 from meve._quoting import mark_forgeries
 from meve.memory import GovernedMemory, format_recall
@@ -45,6 +46,16 @@ class RoutedAnswer:
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdict on each attempt."""
         return tuple(step.verdict for step in self.steps)
+
+    def summary(self) -> dict[str, Any]:
+        """Return JSON-ready data: the tier, the verdicts, and the ids of the memories, without any text of them."""
+        return {
+            "tier": str(self.steps[-1].plan.tier),
+            "abstained": self.abstained,
+            "escalations": self.escalations,
+            "verdicts": [asdict(verdict) for verdict in self.verdicts],
+            "memories": [record.id for record in self.evidence.records],
+        }
 
     @property
     def escalations(self) -> int:

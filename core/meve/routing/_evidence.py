@@ -73,7 +73,7 @@ def _sort_by_time(packed: Composed, tokens: TokenCounter, max_tokens: int) -> Co
 def _time_of(candidate: Candidate) -> Any:  # noqa: ANN401
     passage = candidate.passage
     assert isinstance(passage, MemoryPassage)
-    return passage.record.valid_from or passage.record.created_at, candidate.id
+    return passage.record.valid_from or passage.record.created_at, passage.row
 
 
 def _explain(

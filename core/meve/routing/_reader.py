@@ -1,6 +1,6 @@
 """Searches one user's memory for a router, and logs only what is handed out."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -42,6 +42,8 @@ class MemoryReader:
     user_id: UserId
     search: Mapping[str, Any]
     """The options of every search."""
+    without: Collection[str] = ()
+    """Content that the reader of the evidence has seen: ids of memories, or texts."""
 
     def look(
         self,
@@ -66,7 +68,7 @@ class MemoryReader:
             ModelError: the embedder failed.
         """
         memory = self.memory
-        options: dict[str, Any] = {**self.search, "limit": None, "max_tokens": _ALL}
+        options: dict[str, Any] = {**self.search, "without": self.without, "limit": None, "max_tokens": _ALL}
         options |= {name: moment for name, moment in (("since", since), ("until", until)) if moment is not None}
         if history:
             options["include_superseded"] = True

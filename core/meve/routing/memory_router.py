@@ -1,7 +1,7 @@
 """Routes questions to a user's memory: plans what to read, reads it, and answers from it with checks."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -102,7 +102,12 @@ class MemoryRouter:
         return replace(plan, max_tokens=max_tokens)
 
     def recall(
-        self, question: str | RoutePlan, *, tier: Tier | str | None = None, max_tokens: int | None = None
+        self,
+        question: str | RoutePlan,
+        *,
+        tier: Tier | str | None = None,
+        max_tokens: int | None = None,
+        without: Collection[str] = (),
     ) -> RoutedRecall:
         """Return the evidence for a question, and log that it was recalled.
 
@@ -111,6 +116,7 @@ class MemoryRouter:
             tier: the tier to take; None lets the router choose.
             max_tokens: the token budget of the evidence; None for the tier's. A count or a list may exceed the tier's
                 budget, but never the one given here.
+            without: content that the reader has seen, as for `GovernedMemory.search`.
 
         Raises:
             QueryError: the question is blank, or leaves no room for evidence in the model's window.
@@ -119,7 +125,7 @@ class MemoryRouter:
         """
         plan = question if isinstance(question, RoutePlan) else self.plan(question, tier=tier, max_tokens=max_tokens)
         is_fixed = max_tokens is not None or plan.max_tokens != self.config.budget(plan.tier)
-        return self._recall(plan, fixed=is_fixed)
+        return self._recall(plan, replace(self._reader, without=without), fixed=is_fixed)
 
     def answer(self, question: str) -> RoutedAnswer:
         """Answer a question from the memory; if an answer doesn't pass its check, try a heavier tier, once each.
@@ -159,7 +165,7 @@ class MemoryRouter:
         """Run `answer` in a thread, without blocking the event loop."""
         return await asyncio.to_thread(self.answer, question)
 
-    def _recall(self, plan: RoutePlan, *, fixed: bool = False) -> RoutedRecall:
+    def _recall(self, plan: RoutePlan, reader: MemoryReader, *, fixed: bool = False) -> RoutedRecall:
         tokens = self.memory._runtime.tokens
         with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
             room = self.config.window - self.config.answer_tokens - _OVERHEAD - tokens.count(plan.question)
@@ -171,13 +177,13 @@ class MemoryRouter:
         most = min(plan.max_tokens if fixed else self.config.complete_tokens, room)
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
-        recall = collect(fitted, self._reader, config, tokens)
-        while self._reader.has_expired(recall):  # during the searches
-            recall = collect(fitted, self._reader, config, tokens)
-        return self._reader.hand_out(recall)
+        recall = collect(fitted, reader, config, tokens)
+        while reader.has_expired(recall):  # during the searches
+            recall = collect(fitted, reader, config, tokens)
+        return reader.hand_out(recall)
 
     def _attempt(self, plan: RoutePlan) -> Step:
-        evidence = self._recall(plan)
+        evidence = self._recall(plan, self._reader)
         verdict = self._check_evidence(plan, evidence)
         if verdict is not None:
             return Step(plan=plan, evidence=evidence, answer="", verdict=verdict)

@@ -27,6 +27,8 @@ class MemoryPassage(Passage):
     """A memory that may enter a prompt, shown with its source and date."""
 
     record: MemoryRecord
+    row: int = 0
+    """The store's number of the record, which rises with each new one."""
 
     @property
     def prompt_text(self) -> str:
@@ -93,7 +95,7 @@ class MemorySource:
 
 def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
     record = hit.stored.record
-    passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record)
+    passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record, row=hit.stored.row)
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
     vector = hit.stored.vector if hit.stored.model == model else None
     return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=hit.stored.tokens)

@@ -1,0 +1,84 @@
+"""A runnable that answers from a user's memory, with routing and checks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import ensure_config, run_in_executor
+
+from langchain_meve._user_id import resolve_user_id, runtime_context
+from meve.components.llms import LanguageModelLike, resolve_llm
+from meve.errors import ValidationError
+from meve.memory import GovernedMemory
+from meve.memory._wrapper_support import check_memory
+from meve.memory.records import UserId
+from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
+
+
+class MeVeMemoryRouter(Runnable[Any, AIMessage]):
+    """A runnable from a question to an answer from the user's memory; `meve.routing.MemoryRouter` describes it.
+
+    The input is a text, a message, or messages of which the last one of the user is the question. The answer's
+    `response_metadata` holds the tier, the verdicts, whether the router abstained, and the ids of the memories.
+
+    The user is `user_id`, or else that of the runtime context or of `config["configurable"]`; without one, or with two
+    that differ, a call fails.
+
+    Args:
+        memory: the governed memory; the caller closes it.
+        llm: the chat model that answers, or another language model as for `MemoryRouter`.
+        user_id: the only user; None to resolve the user of each call.
+        routing: the settings of the router.
+        search: filters of each search, as for `GovernedMemory.search`.
+
+    Raises:
+        ConfigurationError: no memory, no language model, or an invalid option.
+    """
+
+    def __init__(
+        self,
+        memory: GovernedMemory,
+        llm: LanguageModelLike,
+        *,
+        user_id: UserId | None = None,
+        routing: RouterConfig | None = None,
+        search: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.memory, self._user_id = check_memory(memory), user_id
+        self._options: dict[str, Any] = {"llm": resolve_llm(llm), "config": routing, "search": search}
+        MemoryRouter(memory, user_id="anybody", **self._options)  # checks them
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
+        """Return the answer to a question.
+
+        Raises:
+            ValidationError: no question, or no user.
+            MeveError: as `MemoryRouter.answer`.
+        """
+        return self._call_with_config(lambda given: _to_message(self.answer(given, config)), input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
+        """Run `invoke` in a thread, without blocking the event loop."""
+        return await run_in_executor(config, self.invoke, input, config, **kwargs)
+
+    def answer(self, input: Any, config: RunnableConfig | None = None) -> RoutedAnswer:
+        """Return the answer with its evidence and all steps. Raises as `invoke`."""
+        user_id = resolve_user_id(self._user_id, runtime_context(), ensure_config(config))
+        return MemoryRouter(self.memory, user_id=user_id, **self._options).answer(_question(input))
+
+
+def _question(given: Any) -> str:
+    messages = given if isinstance(given, list) else [given]
+    for each in reversed(messages):
+        if isinstance(each, HumanMessage):
+            return str(each.text)
+        if isinstance(each, str):
+            return each
+        if not isinstance(each, BaseMessage):
+            break
+    raise ValidationError(f"input must be a question or messages with one of the user, got {given!r:.80}")
+
+
+def _to_message(answer: RoutedAnswer) -> AIMessage:
+    return AIMessage(answer.text, response_metadata=answer.summary())

@@ -1,0 +1,99 @@
+"""Routed memory in LangChain: a runnable, the agent middleware and the tools."""
+
+import asyncio
+import json
+
+import pytest
+
+pytest.importorskip("langchain")
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage
+
+from langchain_meve import MeVeMemoryMiddleware, MeVeMemoryRouter, create_memory_tools
+from meve.errors import ConfigurationError, ValidationError
+from meve.routing import RouterConfig
+from tests.langchain_integration.chat_models import Context, ScriptedChatModel, recalled_texts
+
+HIKES = ["I went hiking to the lake.", "I went hiking to the cave.", "I went hiking to the castle."]
+QUESTION = "How many times did I go hiking?"
+ALICE = {"configurable": {"user_id": "alice"}}
+
+
+@pytest.fixture
+def filled(memory):
+    for text in (*HIKES, "I live in Oslo.", "I own a red bike."):
+        memory.add(text, user_id="alice", source="chat_user")
+    memory.add("I went hiking with a secret friend.", user_id="bob", source="chat_user")
+    return memory
+
+
+def say(text):
+    return ScriptedChatModel(answer=lambda _: AIMessage(text))
+
+
+@pytest.mark.parametrize("given", [QUESTION, HumanMessage(QUESTION), ["x", AIMessage("y"), HumanMessage(QUESTION)]])
+def test_runnable_answers_with_tier_and_verdicts(filled, given):
+    answer = MeVeMemoryRouter(filled, say("3")).invoke(given, ALICE)
+    assert answer.text == "3"
+    told = answer.response_metadata
+    assert (told["tier"], told["abstained"], told["escalations"]) == ("deep", False, 0)
+    assert told["verdicts"][0]["check"] == "short"
+    assert len(told["memories"]) >= 3
+    json.dumps(told)
+
+
+def test_runnable_reads_the_memory_of_the_calls_user(filled):
+    router = MeVeMemoryRouter(filled, say("1"))
+    texts = {
+        user: router.answer(QUESTION, {"configurable": {"user_id": user}}).evidence.text for user in ("alice", "bob")
+    }
+    assert "secret" not in texts["alice"]
+    assert "lake" not in texts["bob"]
+
+
+def test_runnable_is_part_of_a_chain_and_async(filled):
+    chain = MeVeMemoryRouter(filled, say("3"), user_id="alice") | (lambda message: message.text)
+    assert chain.invoke(QUESTION) == "3"
+    assert asyncio.run(chain.ainvoke(QUESTION)) == "3"
+    assert chain.batch([QUESTION, QUESTION]) == ["3", "3"]
+
+
+def test_runnable_without_user_or_question_fails(filled):
+    with pytest.raises(ValidationError, match="user_id is missing"):
+        MeVeMemoryRouter(filled, say("3")).invoke(QUESTION)
+    with pytest.raises(ValidationError, match="input must be a question"):
+        MeVeMemoryRouter(filled, say("3"), user_id="alice").invoke({"q": QUESTION})
+
+
+def test_middleware_reads_by_tier(filled):
+    model = say("Three times.")
+    agent = create_agent(
+        model, [], middleware=[MeVeMemoryMiddleware(filled, routing=RouterConfig())], context_schema=Context
+    )
+    agent.invoke({"messages": [("user", QUESTION)]}, context=Context("alice"))
+    assert [text for text in recalled_texts(model.seen[-1]) if text in HIKES] == HIKES
+    agent.invoke({"messages": [("user", "Hi there!")]}, context=Context("alice"))
+    assert recalled_texts(model.seen[-1]) == []
+
+
+def test_middleware_leaves_out_what_the_conversation_shows(filled):
+    model = say("Twice more.")
+    agent = create_agent(model, [], middleware=[MeVeMemoryMiddleware(filled, user_id="alice", routing=RouterConfig())])
+    agent.invoke({"messages": [("user", HIKES[0]), ("assistant", "Nice."), ("user", QUESTION)]})
+    assert [text for text in recalled_texts(model.seen[-1]) if text in HIKES] == HIKES[1:]
+
+
+def test_recall_tool_reads_by_tier(filled):
+    (tool,) = create_memory_tools(filled, "alice", names=["recall"], routing=RouterConfig())
+    message = tool.invoke({"type": "tool_call", "name": "recall", "args": {"query": QUESTION}, "id": "1"})
+    assert message.artifact["trace"]["mode"] == "deep"
+    assert all(text in message.text for text in HIKES)
+    assert "secret" not in message.text
+
+
+@pytest.mark.parametrize("options", [{"routing": {}}, {"routing": RouterConfig(), "search": {"max_tokens": 5}}])
+def test_invalid_routing_is_refused(memory, options):
+    for make in (MeVeMemoryMiddleware, create_memory_tools):
+        with pytest.raises(ConfigurationError, match=r"routing must be|set by the router"):
+            make(memory, user_id="alice", **options)

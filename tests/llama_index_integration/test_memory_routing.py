@@ -1,0 +1,79 @@
+"""Routed memory in LlamaIndex: a query engine, the memory block and the tools."""
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.llms import MockLLM
+from llama_index.core.tools import QueryEngineTool
+
+from llama_index_meve import MeVeMemoryBlock, MeVeMemoryQueryEngine, create_memory_tools
+from meve.errors import ConfigurationError
+from meve.routing import RouterConfig
+from meve.testing.fakes import WordCounter
+from tests.llama_index_integration.chat_helpers import user
+
+HIKES = ["I went hiking to the lake.", "I went hiking to the cave.", "I went hiking to the castle."]
+QUESTION = "How many times did I go hiking?"
+
+
+@pytest.fixture
+def filled(memory):
+    for text in (*HIKES, "I live in Oslo.", "I own a red bike."):
+        memory.add(text, user_id="alice", source="chat_user")
+    memory.add("I went hiking with a secret friend.", user_id="bob", source="chat_user")
+    return memory
+
+
+def make_engine(memory, answer, **options):
+    return MeVeMemoryQueryEngine(memory, user_id="alice", llm=lambda _: answer, **options)
+
+
+def test_engine_answers_with_its_memories(filled):
+    response = make_engine(filled, "3").query(QUESTION)
+    assert str(response) == "3"
+    assert (response.metadata["tier"], response.metadata["abstained"]) == ("deep", False)
+    assert [node.text for node in response.source_nodes if node.text in HIKES] == HIKES
+    assert not any("secret" in node.text for node in response.source_nodes)
+
+
+def test_engine_abstains(filled):
+    response = make_engine(filled, "I don't know.", routing=RouterConfig(abstention="No idea.")).query(QUESTION)
+    assert (str(response), response.metadata["abstained"]) == ("No idea.", True)
+
+
+async def test_engine_is_async_and_a_tool(filled):
+    tool = QueryEngineTool.from_defaults(make_engine(filled, "3"), name="memory", description="Knows the user.")
+    assert str(await tool.acall(QUESTION)) == "3"
+
+
+def test_engine_uses_the_own_llm_of_llama_index(filled, monkeypatch):
+    monkeypatch.setattr(Settings, "_llm", MockLLM(max_tokens=1))
+    assert MeVeMemoryQueryEngine(filled, user_id="alice").query(QUESTION).metadata["verdicts"]
+
+
+async def test_block_reads_by_tier(filled):
+    block = MeVeMemoryBlock(filled, user_id="alice", tokens=WordCounter(), routing=RouterConfig())
+    text = await block.aget([user(QUESTION)], session_id="s")
+    places = [text.index(hike) for hike in HIKES]
+    assert places == sorted(places)
+    assert "secret" not in text
+    assert await block.aget([user("Hi there!")], session_id="s") == ""
+
+
+async def test_block_keeps_its_token_limit(filled):
+    for limit in (20, 60):
+        block = MeVeMemoryBlock(filled, user_id="alice", tokens=WordCounter(), max_tokens=limit, routing=RouterConfig())
+        assert len((await block.aget([user(QUESTION)], session_id="s")).split()) <= limit
+
+
+def test_recall_tool_reads_by_tier(filled):
+    (tool,) = create_memory_tools(filled, "alice", names=["recall"], routing=RouterConfig())
+    text = str(tool.call(query=QUESTION))
+    assert all(hike in text for hike in HIKES)
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize("options", [{"routing": {}}, {"routing": RouterConfig(), "search": {"max_tokens": 5}}])
+def test_invalid_routing_is_refused(memory, options):
+    for make in (MeVeMemoryBlock, create_memory_tools):
+        with pytest.raises(ConfigurationError, match=r"routing must be|set by the router"):
+            make(memory, user_id="alice", **options)
