@@ -10,6 +10,7 @@ _MOST = 2_000
 _NOT_PLURAL = r"(?!\w*(?:ss|us|is)\b)"
 _DOES = r"(?:has|have|had|did|does|do|are|were|can|am|is|was)"
 _SPAN = r"(?:seconds?|minutes?|hours?|days?|weeks?|weekends?|months?|years?)"
+_COUNTED = "an?|one|two|three|four|five|six|seven|eight|ten|few|several|couple of"
 _SELF = r"(?:i|me|my|mine|myself|we|us|our|ours)"
 _ABOUT_SELF = re.compile(rf"\b{_SELF}\b")
 _RELATION = (
@@ -60,6 +61,8 @@ _RULES = (
         r"\b(?:know|remember|knows|remembers|learned|stored?|saved) (?:so far )?about (?:me|us)\b",
         r"\bwho am i\b", r"\btell me (?:\w+ )?about (?:me|myself)\b", r"\bdescribe me\b",
         r"\b(?:summari[sz]e|sum up) (?:me|my (?:profile|life|preferences|personality))\b",
+        r"\b(?:introduction|bio|biography|profile|description|portrait) (?:of|about|for) (?:me|myself)\b",
+        r"\b(?:introduce|present) (?:me|myself)\b",
         r"\bwhat (?:are|were) my (?:preferences|likes|dislikes|interests|hobbies|goals)\b",
     ),
     _rule(
@@ -75,6 +78,8 @@ _RULES = (
         r"\bremind me\b", r"\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b",
         r"\b(?:did you|you) (?:just |previously |originally )?"
         r"(?:recommend|suggest|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said)(?:e?d)?\b",
+        r"\b(?:does|did|do|has|have|is) (?!you\b|i\b|we\b)\w+(?: \w+)? (?:recommend|suggest|advis|propos)"
+        r"(?:e?d|es?|ing)?\b",
         r"\b(?:did|have) i (?:ever )?(?:tell|told|mention(?:ed)?|say|said) (?:to )?you\b",
     ),
     _rule(
@@ -88,7 +93,8 @@ _RULES = (
         r"|he|she|they|that|his|her|their|moving|starting|leaving|getting)\b",
         r"^did .+ (?:before|after) ",
         r"\b(?:first|last|most recent|latest|earliest|second|third) time\b",
-        r"\b(?:streak|in a row|consecutive(?:ly)?)\b", rf"^(?:what|which|who|where|with whom)\b.*\b{_SPAN} ago\b",
+        r"\b(?:streak|in a row|consecutive(?:ly)?)\b",
+        rf"^(?:what|which|who|where|with whom)\b.*\b(?:\d+|{_COUNTED}) {_SPAN} ago\b",
     ),
     _rule(
         "count", "it asks for a number of things or times",

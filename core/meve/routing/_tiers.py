@@ -89,7 +89,7 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
         candidates, dropped = _split(found[0].candidates, lambda _: False)
     else:
         candidates = _verified(plan.question, found[0].candidates, reader)
-    if not plan.needs_memory:
+    if not plan.needs_memory and plan.intent != "advice":  # which memories bear on advice is no question of answers
         candidates, others = _split(candidates, lambda c: c.scores.get(SUPPORT, 0.0) >= _RELEVANT)
         dropped += others
     return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=tuple(found))
