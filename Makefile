@@ -21,7 +21,7 @@ export TOKENIZERS_PARALLELISM := false
 # every process would compile every module anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types layers tests soak wheel pythons requirements licences advisories lowest fix clean
+.PHONY: help demo test lint types layers tests soak wheel release pythons requirements licences advisories lowest fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -69,6 +69,8 @@ soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 
 
 wheel: $(VENV)/.dev ## Test the built wheel outside the source tree: alone, with each extra, under all tests
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
+
+release: test pythons lowest advisories soak ## All checks, and those that CI doesn't run: do it before a release (some hours)
 
 pythons: DEV := dev-without-torch
 pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release (with torch: DEV=dev)

@@ -35,6 +35,9 @@ from meve.memory._recall.formatting import quote_texts
 from meve.memory._recall.time_expressions import find_time
 from meve.memory._write.secrets import PatternSecretDetector
 from meve.memory.policy import Tagging
+from meve.routing._rules import asks_for_history, find_intent
+from meve.routing._topic import split_parts
+from meve.routing._validator import find_hard_failure
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Passage
 from tests.linear_time import MOST, PIECES, TIMES, find_growth, pattern_pieces
@@ -160,6 +163,10 @@ READERS = {
     "contradiction": lambda text: RuleContradiction().find_difference(text, f"{text} not"),
     "usage": judge,
     "find_time": lambda text: find_time(text, datetime(2026, 5, 20, tzinfo=UTC)),
+    "find_intent": find_intent,
+    "asks_for_history": asks_for_history,
+    "split_parts": split_parts,
+    "find_hard_failure": find_hard_failure,
     "quote_texts": lambda text: quote_texts([text]),
     "markdown": split("md"),
     "html": split("html"),

@@ -33,6 +33,15 @@ def cosines(query: npt.NDArray[np.floating], passages: npt.NDArray[np.floating])
     return np.asarray(np.clip(similarities, -1.0, 1.0))
 
 
+def multiply_rows(rows: FloatArray, vector: FloatArray) -> FloatArray:
+    """Return the inner products of n rows (n, d) with a vector (d,), shape (n,); equal rows have equal ones.
+
+    BLAS's product of a matrix rounds equal rows differently, and its threads wait for each other.
+    """
+    by_row = getattr(np, "vecdot", None)  # takes half the time; NumPy has it from version 2 on
+    return np.asarray(np.einsum("ij,j->i", rows, vector) if by_row is None else by_row(rows, vector))
+
+
 _SINGLE_THREADED = 1 << 22
 """Number of multiplications up to which starting BLAS's threads costs more than it saves."""
 

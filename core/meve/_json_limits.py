@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 NESTING = 64
@@ -19,13 +20,14 @@ def is_nested_deeper(value: object, levels: int, parts: float = math.inf) -> boo
     """
     layer: list[Any] = [value]
     for _ in range(levels + 1):
-        layer = [each for each in layer if isinstance(each, Mapping | list | tuple)]
-        if not layer:
+        nested = {kind for kind in set(map(type, layer)) if issubclass(kind, Mapping | list | tuple)}
+        if not nested:
             return False
+        layer = [each for each in layer if type(each) in nested]
         parts -= sum(map(len, layer))
         if parts < 0:
             return True
-        layer = [part for each in layer for part in (each.values() if isinstance(each, Mapping) else each)]
+        layer = list(chain.from_iterable(each if isinstance(each, list | tuple) else each.values() for each in layer))
     return True
 
 

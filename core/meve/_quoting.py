@@ -43,6 +43,11 @@ _INSTRUCTION = re.compile(r"\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])", re.IGNORECASE)
 _ROLE = re.compile(
     rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s{{0,9}})?:"
     rf"|\W*#{{2}}\s{{0,9}}(?:{_ROLES}|instructions?|response|input)\s{{0,9}}:"
+    rf"|\W*#{{3}}\s{{0,9}}(?:instructions?|response|input)\s*+$"
+    # a role alone in its line, unless as a point of a list
+    rf"|(?!\s*+[-*+]\s)[\W_]*(?:{_ROLES})\s{{0,9}}(?:\([^)]{{0,40}}\))?[\W_]*+$"
+    rf"|\W*[\[<{{]\s{{0,9}}/?\s{{0,9}}(?:{_ROLES})\s{{0,9}}[\]>}}]"
+    r"|\W*role\W{1,9}(?:system|user|assistant|human|tool)\W*+(?:$|content\b)"
     rf"|\W*-{{3}}\s{{0,9}}(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
 )
 _NUMBER = re.compile(r"\A[\s>*#|\-]*+\[\W{0,3}\d{1,6}\W{0,3}\]")
@@ -128,8 +133,8 @@ def quote_json(data: Any) -> str:  # noqa: ANN401 - JSON has any type
 
 def _lines(text: str) -> list[str]:
     """Split a text after each line break of any kind."""
-    ends = [match.end() for match in _BREAK.finditer(text)]
-    return [text[begin:end] for begin, end in zip([0, *ends], [*ends, len(text)], strict=True)]
+    *lines, last = f"{text}.".splitlines(keepends=True)
+    return [*lines, last[:-1]]
 
 
 def _defuse(text: str, patterns: Iterable[re.Pattern[str]]) -> str:

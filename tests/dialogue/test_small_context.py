@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from meve._quoting import mark_forgeries
 from meve.components.entities.patterns import PatternEntities
-from meve.dialogue import Dialogue, Turn, build_small_context
+from meve.dialogue import Dialogue, Turn, _turn_passages, build_small_context
 from meve.dialogue._token_budget import BEFORE, LAST
 from meve.dialogue._turn_passages import PASSAGE_LENGTH
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError
@@ -243,6 +244,12 @@ class TestLongDialogues:
         assert [p.passage.turn for p in context.passages] == [*range(5_982, 6_000)]
         assert len(context.trace.candidates) < 3_000
         assert context.trace.unlisted == 6_000 - len(context.trace.candidates)
+
+    def test_each_turn_is_read_a_few_times_however_many_are_alike(self, monkeypatch):
+        read = []
+        monkeypatch.setattr(_turn_passages, "mark_forgeries", lambda text: read.append(text) or mark_forgeries(text))
+        build_small_context(make_dialogue([f"zebra {n}" for n in range(300)]), "zebra", 40, threshold=None)
+        assert len(read) < 4 * 300
 
 
 class TestLaziness:

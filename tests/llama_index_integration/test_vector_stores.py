@@ -106,7 +106,8 @@ def test_loaded_qdrant_collection_works_like_a_new_one(nodes, parts, tmp_path):
     from llama_index.vector_stores.qdrant import QdrantVectorStore
     from qdrant_client import QdrantClient
 
-    client = QdrantClient(path=str(tmp_path))
+    # otherwise qdrant-client opens a connection that it never closes, of which Python 3.13 warns
+    client = QdrantClient(path=str(tmp_path), force_disable_check_same_thread=True)
     build_index(None, nodes, QdrantVectorStore("c", client=client))
     client.close()
     client = QdrantClient(path=str(tmp_path))

@@ -67,11 +67,13 @@ def test_unreadable_entry_raises_our_error(filled, change):
 def test_restored_older_file_fails_against_a_kept_head(file, clock, tmp_path):
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         memory.add("One.", user_id="alice")
-    older = file.read_bytes()
+    keys = file.with_name("memory.db.keys")
+    older = file.read_bytes(), keys.read_bytes()  # with the old keys, the files alone seem intact
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         memory.add("Two.", user_id="alice")
         head = memory.audit.head()
-    file.write_bytes(older)
+    file.write_bytes(older[0])
+    keys.write_bytes(older[1])
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as memory:
         assert memory.audit.verify().ok
         result = memory.audit.verify(head)

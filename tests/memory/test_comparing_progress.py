@@ -1,12 +1,16 @@
 """Maintenance compares each pair of memories once, and goes on where a limit stopped it."""
 
 import random
+import shutil
+import subprocess
+import sys
 
 import pytest
 
 from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy, UpdateVerdict
 from tests.memories import open_memory
+from tests.memory.maintaining_child import maintain_all
 
 THINGS = ("oak", "elm", "ash", "fir", "yew", "box", "bay")
 EVERY_PAIR = len(THINGS) * (len(THINGS) - 1) // 2
@@ -154,3 +158,37 @@ def test_memory_of_dicts_keeps_its_progress(clock, judge):
         memory.maintain()
         memory.maintain()
     assert len(judge.pairs) == EVERY_PAIR
+
+
+def test_killed_maintenance_goes_on_without_loss(tmp_path, capsys):
+    """Only the pairs of a round that was killed are compared again, and what comes out is as if it hadn't been."""
+    file, other = tmp_path / "killed" / "memory.db", tmp_path / "undisturbed" / "memory.db"
+    file.parent.mkdir()
+    with open_memory(file) as memory:
+        for n in range(3):
+            fill(memory, [f"{thing} has {n} leaves now and" for thing in THINGS])
+        records = {record.id for record in memory.list(user_id="alice")}
+    shutil.copytree(file.parent, other.parent)
+    rounds = maintain_all(other)
+    expected = sorted(capsys.readouterr().out.splitlines())
+    judged = []
+    command = [sys.executable, "-c", f"from tests.memory.maintaining_child import *; maintain_all({str(file)!r})"]
+    for lines in (5, 30):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        judged += [process.stdout.readline().strip() for _ in range(lines)]
+        process.kill()
+        process.communicate()
+    assert maintain_all(file) < rounds, "the rounds before the kill aren't repeated"
+    judged += capsys.readouterr().out.splitlines()
+    assert rounds > 4
+    assert set(judged) == set(expected)
+    assert len(judged) <= len(expected) + 2 * 20, (len(judged), len(expected))
+    closed = []
+    for each in (file, other):
+        with open_memory(each) as memory:
+            history = memory.list(user_id="alice", include_superseded=True)
+            closed.append({(r.id, r.superseded_by, r.text) for r in history})
+            assert memory.audit.verify().ok
+    assert closed[0] == closed[1]
+    assert {record_id for record_id, *_ in closed[0]} == records
+    assert sum(by is not None for _, by, _ in closed[0]) == 2 * len(THINGS)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,13 +19,10 @@ from meve.memory.stores.sqlite._rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.testing._memory_records import stored
 from tests.memories import KEY, archive, as_version_3, open_memory, run_sql
+from tests.memory import writing_child
+from tests.warm_process import warm_process
 
 KILLS = int(os.environ.get("MEVE_KILLS", "50"))
-
-
-def start_child(file, name, count, threads=1):
-    command = [sys.executable, "-m", "tests.memory.writing_child", str(file), name, str(count), str(threads)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def parse_output(output):
@@ -41,13 +38,11 @@ def test_killed_processes_lose_no_acknowledged_write(file):
     rng = random.Random(7)
     kept, gone = set(), set()
     for n in range(KILLS):
-        process = start_child(file, f"p{n}", 10_000, threads=2)
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(rng.randrange(1, 12))]
-        time.sleep(rng.random() * 0.02)
-        process.kill()
-        output, _ = process.communicate()
-        new_kept, new_gone = parse_output("".join(lines) + output)
+        with warm_process(writing_child.write, file, f"p{n}", 10_000, 2) as (process, output):
+            lines = [output.readline() for _ in range(rng.randrange(1, 12))]
+            time.sleep(rng.random() * 0.02)
+            process.kill()
+            new_kept, new_gone = parse_output("".join(lines) + output.read())
         kept |= new_kept
         gone |= new_gone
     with open_memory(file) as memory:
@@ -65,14 +60,17 @@ def test_killed_processes_lose_no_acknowledged_write(file):
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_concurrent_processes_and_threads_lose_no_write(file):
-    processes = [start_child(file, f"p{n}", 40, threads=4) for n in range(8)]
     kept, gone = set(), set()
-    for process in processes:
-        output, errors = process.communicate(timeout=600)
-        assert (process.returncode, errors) == (0, "")
-        new_kept, new_gone = parse_output(output)
-        kept |= new_kept
-        gone |= new_gone
+    with ExitStack() as stack:
+        writers = [stack.enter_context(warm_process(writing_child.write, file, f"p{n}", 40, 4)) for n in range(8)]
+        for process, output in writers:
+            lines = output.read()
+            assert all(line.startswith(("kept ", "gone ")) for line in lines.splitlines()), lines
+            new_kept, new_gone = parse_output(lines)
+            process.join()
+            assert process.exitcode == 0
+            kept |= new_kept
+            gone |= new_gone
     assert len(kept) + len(gone) == 8 * 40
     with open_memory(file) as memory:
         texts = {r.id: r.text for user in range(3) for r in memory.list(user_id=f"user {user}")}

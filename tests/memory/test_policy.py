@@ -89,6 +89,28 @@ def test_invalid_file_names_the_key_and_valid_values(tmp_path, text, message):
         Policy.from_yaml(tmp_path / "policy.yaml")
 
 
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, "{a: " * 100_000, "- " * 100_000, "".join(" " * n + "a:\n" for n in range(1_300)),
+     "a: [" + "1," * 100_000 + "]", "x: " + "1" * 1_000_000, MERGES],
+    ids=["lists", "mappings", "blocks", "lines", "values", "bytes", "merges"],
+)  # fmt: skip
+def test_file_is_refused_as_soon_as_it_is_too_large(tmp_path, text):
+    """Without the limits, lists take seconds, and merged mappings for ever."""
+    (tmp_path / "policy.yaml").write_text(text)
+    with pytest.raises(PolicyError, match="must hold at most 1,000,000 bytes and 10,000 values, nested at most 64"):
+        Policy.from_yaml(tmp_path / "policy.yaml")
+
+
+def test_mapping_is_merged_into_another(tmp_path):
+    (tmp_path / "policy.yaml").write_text("classes: {factual: &f {ttl: 90d}, ephemeral: {<<: *f, boost: 1}}")
+    policy = Policy.from_yaml(tmp_path / "policy.yaml")
+    assert policy.rule("ephemeral").ttl == policy.rule("factual").ttl == timedelta(days=90)
+
+
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(PolicyError, match=r"nowhere\.yaml"):
         Policy.from_yaml(tmp_path / "nowhere.yaml")

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from meve.memory._audit.chain import AuditChain
-from meve.memory._audit.record_state import GROUPS, hash_state
+from meve.memory._audit.record_state import GROUPS, LoggedStates, hash_state
 from meve.memory.records import MemoryRecord
+from meve.memory.stores.protocol import RecordQuery
 from meve.testing.dict_memory_store import DictMemoryStore
 from meve.testing.fakes import FakeClock
 from tests.memories import KEY, change_sealed, open_memory, plant, read_stored, run_sql
@@ -186,6 +187,54 @@ def test_erased_record_that_is_put_back_is_found(filled, clock):
         assert memory.audit.verify().ok
     plant(filled, "bob", kept)
     assert find_differences(filled, clock) == {("bob", "rome"): ("planted",)}
+
+
+def meanwhile(change):
+    """Return a method of `LoggedStates` that makes a change, once, before it reads the records."""
+    done = []
+
+    def wrap(method):
+        def late(self, snapshot, *arguments):
+            if not done:
+                done.append(True)
+                list(snapshot.records(RecordQuery(user="s:bob")))  # from here on, the snapshot stands
+                change()
+            return method(self, snapshot, *arguments)
+
+        return late
+
+    return wrap
+
+
+@pytest.mark.parametrize("change", ["delete", "update"])
+def test_record_that_another_process_changes_meanwhile_is_no_difference(filled, clock, monkeypatch, change):
+    """Its key is gone, so the records are read in a later state than the log."""
+    with open_memory(filled, clock=clock) as memory, open_memory(filled, clock=clock) as other:
+
+        def act():
+            other.add("I live in Bonn.", user_id="alice", id="new")
+            if change == "delete":
+                other.delete("home", user_id="alice")
+            else:
+                other.items.put(("prefs",), "theme", {"dark": False}, user_id="alice")
+
+        compare = meanwhile(act)(LoggedStates.compare)
+        monkeypatch.setattr(LoggedStates, "compare", compare)
+        assert memory.audit.verify().ok
+        assert memory.audit.verify().events == memory.audit.head().seq
+
+
+def test_record_that_is_added_during_the_check_of_a_certificate_is_not_planted(filled, clock, monkeypatch):
+    with open_memory(filled, clock=clock) as memory, open_memory(filled, clock=clock) as other:
+        memory.delete("milk", user_id="alice")
+        certificate = memory.audit.certificate(user_id="alice")
+
+        def act():
+            other.add("I live in Bonn.", user_id="alice", id="new")
+            other.delete("home", user_id="alice")
+
+        monkeypatch.setattr(LoggedStates, "find_planted", meanwhile(act)(LoggedStates.find_planted))
+        assert memory.audit.check_certificate(certificate).ok
 
 
 def test_result_and_log_hold_no_content(filled, clock):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meve.errors import ConfigurationError, StoreCorruptError, UnknownIdError
+from meve.memory.stores.sqlite._key_file import TIME
 from meve.testing.fakes import FakeClock
 from tests.memories import HookedEmbedder, open_memory, run_sql
 
@@ -51,19 +52,89 @@ def test_clock_set_back_prolongs_no_new_memory(file):
         assert find_code(memory) == []
 
 
-def test_time_of_another_process_is_seen_with_the_next_write(file):
-    with open_memory(file, clock=FakeClock(NOON)) as one, open_memory(file, clock=FakeClock(NOON + 2 * HOUR)) as two:
+def maintain(memory):
+    memory.maintain()
+
+
+def read(memory):
+    memory.list(user_id="bob")
+
+
+@pytest.mark.parametrize("call", [read, maintain])
+def test_time_of_another_process_is_seen_with_the_next_call(file, call):
+    clock = FakeClock(NOON)
+    with open_memory(file, clock=FakeClock(NOON)) as one, open_memory(file, clock=clock) as two:
         add_code(one)
-        two.add("Later.", user_id="bob", source="doc")
-        one.add("Now.", user_id="bob", source="doc")
+        assert find_code(one) == ["code"]
+        clock.advance(2 * HOUR)
+        call(two)
         assert find_code(one) == []
+        assert one.add("Now.", user_id="bob", source="doc").created_at == NOON + 2 * HOUR
 
 
-def test_clock_that_was_wrongly_ahead_is_reset_on_request(file):
+@pytest.mark.parametrize("call", [read, maintain])
+@pytest.mark.parametrize("end", ["close", "kill"])
+def test_time_that_a_call_saw_outlives_the_process(file, call, end):
+    """A killed process does nothing more; here it is just left open."""
+    clock = FakeClock(NOON)
+    memory = open_memory(file, clock=clock)
+    add_code(memory)
+    clock.advance(2 * HOUR)
+    call(memory)
+    if end == "close":
+        clock.advance(timedelta(seconds=59))
+        call(memory)
+        memory.close()
+    with open_memory(file, clock=FakeClock(NOON)) as later:
+        assert find_code(later) == []
+        assert later.clock.now() == NOON + 2 * HOUR + timedelta(seconds=59 if end == "close" else 0)
+    memory.close()
+
+
+def test_reads_write_the_time_once_a_minute(file):
+    clock, keys = FakeClock(NOON), file.with_name("memory.db.keys")
+    with open_memory(file, clock=clock) as memory:
+        states = []
+        for _ in range(8):
+            clock.advance(timedelta(seconds=30))
+            before = sorted(each.name for each in file.parent.iterdir()), file.read_bytes()
+            read(memory)
+            assert before == (sorted(each.name for each in file.parent.iterdir()), file.read_bytes())
+            states.append(keys.read_bytes())
+        assert len(set(states)) == 5  # and the time at which it was opened
+
+
+def test_closed_memory_notes_no_time(file):
+    clock, keys = FakeClock(NOON), file.with_name("memory.db.keys")
+    with open_memory(file, clock=clock) as memory:
+        read(memory)
+    noted = keys.read_bytes()
+    clock.advance(2 * HOUR)
+    assert memory.clock.now() == NOON + 2 * HOUR
+    assert keys.read_bytes() == noted
+
+
+def test_clock_that_is_behind_is_reported_when_the_memory_is_opened(file, caplog):
+    with open_memory(file, clock=FakeClock(NOON + HOUR)) as memory:
+        read(memory)
+    with open_memory(file, clock=FakeClock(NOON + HOUR - timedelta(minutes=1))):
+        assert caplog.messages == []
+    with open_memory(file, clock=FakeClock(NOON)):
+        (message,) = caplog.messages
+    assert "the clock is 1:00:00 behind the latest time" in message
+    assert "reset_clock=True" in message
+
+
+def write(memory):
+    memory.add("Wrong clock.", user_id="bob", source="doc")
+
+
+@pytest.mark.parametrize("call", [read, write])
+def test_clock_that_was_wrongly_ahead_is_reset_on_request(file, call):
     with open_memory(file, clock=FakeClock(NOON)) as memory:
         add_code(memory)
     with open_memory(file, clock=FakeClock(NOON + timedelta(days=10_000))) as memory:
-        memory.add("Wrong clock.", user_id="bob", source="doc")
+        call(memory)
     with open_memory(file, clock=FakeClock(NOON)) as memory:
         assert find_code(memory) == []
     with open_memory(file, clock=FakeClock(NOON), reset_clock=True) as memory:
@@ -79,6 +150,19 @@ def test_unreadable_time_in_the_file_raises(file, value):
     run_sql(file, f"UPDATE meta SET value = '{value}' WHERE name = 'latest_time'")
     with pytest.raises(StoreCorruptError, match="latest time"):
         open_memory(file)
+
+
+def test_unreadable_time_beside_the_keys_raises(file):
+    with open_memory(file) as memory:
+        add_code(memory)
+    keys = file.with_name("memory.db.keys")
+    content = bytearray(keys.read_bytes())
+    content[TIME : TIME + 8] = b"\xff" * 8
+    keys.write_bytes(content)
+    with pytest.raises(StoreCorruptError, match="latest time"):
+        open_memory(file)
+    with open_memory(file, reset_clock=True) as memory:
+        assert find_code(memory) == ["code"]
 
 
 def test_item_that_expires_during_a_call_is_not_returned(file):

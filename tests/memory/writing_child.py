@@ -3,11 +3,12 @@
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+from meve.testing.fakes import OverlapVerifier
 from tests.memories import open_memory
 
 
-def main(file, name, count, threads):
-    memory = open_memory(file)
+def write(file, name, count, threads):
+    memory = open_memory(file, verifier=OverlapVerifier())  # a model would take longer to load than all that follows
 
     def add(n):
         record = memory.add(f"fact {n} of {name}", user_id=f"user {n % 3}", id=f"{name}-{n}", source="doc")
@@ -23,7 +24,3 @@ def main(file, name, count, threads):
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(add, range(count)))
     memory.close()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

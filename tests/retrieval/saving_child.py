@@ -1,7 +1,4 @@
-"""Save in a process to be killed: `once N`, `forever N` (prints each saved N), or `step N K`.
-
-`step` kills itself with SIGKILL before its Kth call that touches the disk.
-"""
+"""Save in a process to be killed."""
 
 import builtins
 import os
@@ -53,21 +50,17 @@ def die_before(step):
             setattr(owner, name, counted(getattr(owner, name)))
 
 
-def main():
-    folder, what, generation = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    if what == "once":
+def save_forever(folder, generation):
+    """Print each saved generation."""
+    while True:
         save(folder, generation)
-    elif what == "forever":
-        while True:
-            save(folder, generation)
-            sys.stdout.write(f"{generation}\n")
-            sys.stdout.flush()
-            generation += 1
-    else:
-        ready = retriever(generation)
-        die_before(int(sys.argv[4]))
-        ready.save(folder, extra={"generation": generation})
+        sys.stdout.write(f"{generation}\n")
+        sys.stdout.flush()
+        generation += 1
 
 
-if __name__ == "__main__":
-    main()
+def save_until(step, folder, generation):
+    """Kill the process with SIGKILL before its nth call that touches the disk."""
+    ready = retriever(generation)
+    die_before(step)
+    ready.save(folder, extra={"generation": generation})

@@ -5,10 +5,7 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,8 +28,8 @@ from meve.errors import (
 from meve.retrieval._snapshot import MANIFEST, read_manifest
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from tests.fake_components import make_components
-
-CHILD = Path(__file__).with_name("saving_child.py")
+from tests.retrieval import saving_child
+from tests.warm_process import warm_process
 
 
 def make_retriever(**more):
@@ -99,17 +96,6 @@ def _contains_bytes(folder: Path, searched: bytes) -> bool:
     return any(searched in p.read_bytes() for p in folder.rglob("*") if p.is_file())
 
 
-@contextmanager
-def save_in_child(folder, *arguments):
-    """Run the child process; kill it at the end."""
-    command = [sys.executable, str(CHILD), str(folder), *map(str, arguments)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
-
-
 def load_generation(folder) -> int:
     """Return the generation of the index after checking that all parts share it."""
     retriever = Retriever.load(folder, **make_components())
@@ -126,19 +112,18 @@ def load_generation(folder) -> int:
 @pytest.mark.slow
 def test_process_killed_at_any_step_of_a_save_leaves_a_whole_index(tmp_path):
     base = tmp_path / "base"
-    with save_in_child(base, "once", 1) as child:
-        assert child.wait() == 0
+    saving_child.save(base, 1)
     assert load_generation(base) == 1
     outcomes = []
     for step in range(1, 200):
         folder = tmp_path / f"step{step}"
         shutil.copytree(base, folder)
-        with save_in_child(folder, "step", 2, step) as child:
-            child.wait()
+        with warm_process(saving_child.save_until, step, folder, 2) as (child, _):
+            child.join()
         outcomes.append(load_generation(folder))
-        if child.returncode == 0:
+        if child.exitcode == 0:
             break
-        assert child.returncode == -signal.SIGKILL
+        assert child.exitcode == -signal.SIGKILL
         Retriever.load(folder, **make_components()).save(folder)
         assert len([p for p in folder.iterdir() if p.is_dir()]) == 1, "the next save clears away what was left"
     else:
@@ -153,11 +138,11 @@ def test_process_killed_at_random_moments_leaves_a_whole_index(tmp_path):
     rng = random.Random(7)
     start = 1
     for _ in range(12):
-        with save_in_child(folder, "forever", start) as child:
-            generations = [int(child.stdout.readline())]
+        with warm_process(saving_child.save_forever, folder, start) as (child, output):
+            generations = [int(output.readline())]
             time.sleep(rng.uniform(0.0, 0.15))
             os.kill(child.pid, signal.SIGKILL)
-            generations += [int(line) for line in child.stdout if line.endswith("\n")]
+            generations += [int(line) for line in output if line.endswith("\n")]
         generation = load_generation(folder)
         assert generation >= generations[-1], "an acknowledged save was lost"
         start = generation + 1
@@ -166,8 +151,8 @@ def test_process_killed_at_random_moments_leaves_a_whole_index(tmp_path):
 
 def test_load_during_a_save_reads_one_whole_generation(tmp_path):
     folder = tmp_path / "index"
-    with save_in_child(folder, "forever", 1) as child:
-        child.stdout.readline()
+    with warm_process(saving_child.save_forever, folder, 1) as (_, output):
+        output.readline()
         seen = [load_generation(folder) for _ in range(40)]
     assert seen == sorted(seen)
     assert len(set(seen)) > 1

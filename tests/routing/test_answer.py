@@ -45,6 +45,7 @@ def test_prompt_quotes_memories_as_data(memory):
         ("There is no information about that.", "not_found"), ("Unknown.", "not_found"),
         ("Based on the memories, there is no mention of a dog.", "not_found"),
         ("No information available", "not_found"),
+        ("The name of your dog is not mentioned in the memories.", "not_found"),
         ("I do not have any information about your dog.", "not_found"),
     ],
 )  # fmt: skip
@@ -94,15 +95,16 @@ def test_published_behaviour_waves_short_answers_through_and_never_abstains(rout
     assert (result.text, result.abstained, result.escalations) == ("I don't know.", False, 2)
 
 
+JOINED = "You went hiking in the Tatra mountains with Sam, up Lysa hora, and then alone."
 LONG_TRUE = "Your sister Jana works as a nurse, as you told me."
 LONG_FALSE = "Your sister Jana is a pilot who flies cargo planes to Zanzibar every week."
 
 
-@pytest.mark.parametrize(("reply", "abstains"), [(LONG_TRUE, False), (LONG_FALSE, True)])
-def test_verifier_checks_longer_answers(routed_memory, reply, abstains):
-    result, _ = answer(routed_memory, "What does my sister do?", reply)
+@pytest.mark.parametrize(("reply", "abstains"), [(LONG_TRUE, False), (JOINED, False), (LONG_FALSE, True)])
+def test_verifier_and_words_check_longer_answers(routed_memory, reply, abstains):
+    question = "Which hikes did I go on?" if reply == JOINED else "What does my sister do?"
+    result, _ = answer(routed_memory, question, reply)
     assert result.abstained is abstains
-    assert {step.verdict.check for step in result.steps} == {"verifier"}
 
 
 @pytest.mark.parametrize(

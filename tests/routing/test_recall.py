@@ -40,6 +40,31 @@ def test_count_reads_all_that_matches_in_order_of_time(router):
     assert times == sorted(times)
 
 
+RUN = "I went for a run."
+
+
+def test_count_of_events_counts_what_was_told_on_several_days(memory, clock):
+    for _ in range(4):
+        memory.add(RUN, user_id="alice", source="chat_user")
+        memory.add(RUN, user_id="alice", source="chat_user")  # told twice on one day
+        clock.advance(timedelta(days=3))
+    router = MemoryRouter(memory, user_id="alice")
+    before = [r.created_at for r in router.recall("How many times did I go for a run?").records if r.text == RUN]
+    memory.maintain()
+    after = [r.created_at for r in router.recall("How many times did I go for a run?").records if r.text == RUN]
+    assert len(before) == len(after) == 4
+    assert before == sorted(before)
+
+
+def test_count_of_what_is_leaves_out_repetitions_and_former_values(memory, clock):
+    for text in ("I own two bikes.", "I own two bikes.", "I own three bikes."):
+        memory.add(text, user_id="alice", source="chat_user")
+        clock.advance(timedelta(days=3))
+    memory.maintain()
+    recall = MemoryRouter(memory, user_id="alice").recall("How many bikes do I own?")
+    assert len([r for r in recall.records if r.text == "I own two bikes."]) <= 1
+
+
 def test_count_leaves_out_what_was_added_before_the_time_of_the_question(router):
     found = ids(router.recall("How many times did I go hiking since June?"))
     assert {"hike2", "hike3"} <= set(found)

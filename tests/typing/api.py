@@ -36,6 +36,7 @@ from meve.ports import (
     Verifier,
 )
 from meve.retrieval._sources import DenseSource, LexicalSource
+from meve.routing import MemoryRouter, RoutedAnswer, RoutedRecall, RouterConfig, Tier
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
@@ -86,3 +87,12 @@ def check_small_context() -> None:
     assert_type(context.trace.anchors, tuple[int, ...])
     assert_type(context.trace.dropped[0].reason, str)
     build_small_context(dialogue, "When?", windows=3)  # type: ignore[call-arg]
+
+
+async def check_router(memory: GovernedMemory) -> None:
+    router = MemoryRouter(memory, user_id="ann", llm=lambda prompt: prompt, config=RouterConfig(hops=1))
+    assert_type(router.plan("question").tier, Tier)
+    assert_type(router.recall("question", tier="deep"), RoutedRecall)
+    assert_type(await router.aanswer("question"), RoutedAnswer)
+    router.recall("question", tiers="deep")  # type: ignore[call-arg]
+    RouterConfig(grounding="magic")  # type: ignore[arg-type]

@@ -161,9 +161,14 @@ def join_words(statement: str) -> str:
     >>> join_words("Call?") == join_words("Call.")
     False
     """
-    read = _Reading()
-    read.add_line(_with_signs(statement))
-    return "".join(read.parts)
+    joined: list[str] = []
+    for word in words(_with_signs(statement)):
+        if word in _UNSAID:
+            continue
+        if joined and (joined[-1][-1].isdigit() or word[0].isdigit()):
+            joined.append(" ")
+        joined.append(word)
+    return "".join(joined)
 
 
 def expand_contractions(text: str) -> str:

@@ -36,6 +36,8 @@ class TurnGraph:
     """The position of each turn by its id."""
     parents: npt.NDArray[np.int64]
     """The position of each turn's main parent, -1 for none; shape (n,)."""
+    joins: Mapping[int, tuple[int, ...]]
+    """The positions of all parents, the main one first, of each turn that has several, by its own position."""
     depths: npt.NDArray[np.int64]
     """The number of turns before each one on its main path; shape (n,)."""
     children: tuple[tuple[int, ...], ...]
@@ -62,8 +64,8 @@ class TurnGraph:
         """
         none = np.zeros(0, dtype=np.int64)
         empty = cls(
-            turns=(), positions={}, parents=none, depths=none, children=(), siblings=none, replies=none, forks=none,
-            sizes=none, times=np.zeros(0),
+            turns=(), positions={}, parents=none, joins={}, depths=none, children=(), siblings=none, replies=none,
+            forks=none, sizes=none, times=np.zeros(0),
         )  # fmt: skip
         return empty.extend(turns)
 
@@ -80,9 +82,13 @@ class TurnGraph:
         every = self.parents.tolist() + [positions[turn.parents[0]] if turn.parents else -1 for turn in new]
         depths, replies, siblings = self.depths.tolist(), self.replies.tolist() + [0] * len(new), [0] * len(new)
         added: dict[int, list[int]] = {}
+        joins = dict(self.joins)
         for n, turn in enumerate(new, start):
-            for each in turn.parents:
-                added.setdefault(positions[each], []).append(n)
+            above = tuple(positions[each] for each in turn.parents)
+            if len(above) > 1:
+                joins[n] = above
+            for each in above:
+                added.setdefault(each, []).append(n)
             parent = every[n]
             depths.append(depths[parent] + 1 if parent >= 0 else 0)
             if parent >= 0:
@@ -96,6 +102,7 @@ class TurnGraph:
             turns=(*self.turns, *new),
             positions=positions,
             parents=np.array(every, dtype=np.int64),
+            joins=joins,
             depths=np.array(depths, dtype=np.int64),
             children=tuple(children),
             siblings=np.append(self.siblings, siblings),
@@ -133,11 +140,13 @@ class TurnGraph:
 
     def all_parents(self, n: int) -> tuple[int, ...]:
         """Return the positions of all parents of a turn, the main one first."""
-        return tuple(self.positions[parent] for parent in self.turns[n].parents)
+        main = int(self.parents[n])
+        return self.joins.get(n) or ((main,) if main >= 0 else ())
 
     def main_replies(self, n: int) -> tuple[int, ...]:
         """Return the positions of the turns whose main parent is this one, in order."""
-        return tuple(child for child in self.children[n] if self.parents[child] == n)
+        children = self.children[n]
+        return tuple(child for child in children if self.parents[child] == n) if self.joins else children
 
     def path(self, n: int) -> list[int]:
         """Return the positions from the beginning of the conversation to a turn, along main parents."""

@@ -1,7 +1,7 @@
 """The trace of a retrieval from a conversation: the five phases, and the slice that they searched."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from meve.conversation.coordinates import Coordinates
@@ -32,7 +32,7 @@ class ConversationTrace(Trace):
         """Return JSON-ready data with ids and scores, and no text."""
         data = Trace.to_dict(self)
         data |= {name: getattr(self, name) for name in ("anchor", "turns", "admitted", "token")}
-        data["closed"] = tuple(asdict(branch) for branch in self.closed)
+        data["closed"] = tuple(branch._asdict() for branch in self.closed)
         data["coordinates"] = {turn: dict(values) for turn, values in self.coordinates.items()}
         return data
 

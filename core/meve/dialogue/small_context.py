@@ -22,7 +22,7 @@ from meve.dialogue.result import SmallContext, assemble_context
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.prioritize import Relation
+from meve.pipeline.phases.prioritize import Relate
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.ports import Scorer, TokenCounter
 from meve.types import Passage, Progress, Query
@@ -142,7 +142,7 @@ def build_from_options(
         fallback=None,
         tokens=tokens,
         embedder=dialogue.components.embedder,
-        relate=_relate,
+        relate=_relate_by_words(),
         already_shown=lambda passage: passage.id in recent_ids,
         verifier_name="" if options.threshold is None else "cosine",
     )
@@ -216,6 +216,13 @@ def _count_latest(snapshot: DialogueSnapshot, rows: npt.NDArray[np.int64], room:
     return int(np.searchsorted(sums, room, "right")) + _SPARE
 
 
-def _relate(one: Passage, other: Passage) -> Relation:
-    """Return "same" for the same words of the same speaker on the same day."""
-    return "same" if one.prompt_text.casefold().split() == other.prompt_text.casefold().split() else ""
+def _relate_by_words() -> Relate:
+    """Return a function that calls two passages "same" if speaker, day and words are the same."""
+    words: dict[str, list[str]] = {}  # a passage may be compared with thousands
+
+    def read(passage: Passage) -> list[str]:
+        if passage.id not in words:
+            words[passage.id] = passage.prompt_text.casefold().split()
+        return words[passage.id]
+
+    return lambda one, other: "same" if read(one) == read(other) else ""

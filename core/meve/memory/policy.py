@@ -21,7 +21,6 @@ from pydantic import (
     model_validator,
 )
 
-from meve._json_limits import NESTING, is_nested_deeper
 from meve.errors import PolicyError
 
 PolicyClass: TypeAlias = Literal["canonical", "factual", "intent_bound", "ephemeral", "private", "instruction"]
@@ -31,8 +30,6 @@ RecordSource: TypeAlias = Literal["doc", "chat_user", "chat_assistant", "api_res
 CHAT_SOURCES: tuple[RecordSource, ...] = ("chat_user", "chat_assistant", "message")
 """Sources whose memories are turns of a conversation."""
 
-_MAX_VALUES = 10_000
-"""The most values of a YAML file."""
 _MICROS = {"w": 604_800_000_000, "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000}
 """Microseconds by unit of a duration."""
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*")
@@ -337,18 +334,12 @@ class Policy(_PolicySection):
         Raises:
             PolicyError: no such file, invalid YAML, an unknown key or an invalid value; the message names the key.
         """
-        import yaml
+        from meve._yaml_limits import read_yaml
 
         try:
-            data = yaml.safe_load(Path(file).read_text("utf-8"))
-        # a tag with a wrong value, such as `!!bool x`, raises errors of Python
-        except (OSError, yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as cause:
+            data = read_yaml(Path(file))
+        except (OSError, ValueError) as cause:
             raise PolicyError(f"the policy {file} can't be read: {cause}") from cause
-        if is_nested_deeper(data, NESTING, _MAX_VALUES):
-            raise PolicyError(
-                f"the policy {file} must hold at most {_MAX_VALUES:,} values, nested at most {NESTING} deep; an alias "
-                "counts as all that it stands for"
-            )
         if data is not None and not isinstance(data, dict):
             raise PolicyError(f"the policy {file} must hold keys and values, got: {type(data).__name__}")
         return cls._validate(data or {}, f"invalid policy {file}")

@@ -18,7 +18,10 @@ def log_context(context: Context) -> None:
         return
     for phase in trace.phases:
         if phase.ms >= 1000 * SLOW:
-            logger.warning("phase %s took %.1f s for %d candidates", phase.name, phase.ms / 1000, phase.received)
+            logger.warning(
+                "phase %s took %.1f s; %d candidates before, %d after",
+                phase.name, phase.ms / 1000, phase.received, phase.returned,
+            )  # fmt: skip
     if not logger.isEnabledFor(logging.INFO):
         return
     verified = sum(passage.verified for passage in context.passages)

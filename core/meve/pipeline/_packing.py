@@ -1,6 +1,6 @@
 """Pack the candidates of a retrieval, and settle what becomes of a context that isn't sufficient."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from meve._warn_once import warn_once
@@ -142,7 +142,7 @@ class Packer:
             verified_only = config.when_insufficient == "verified_only"
             admitted = [c for c in run.candidates if c.verified or not verified_only]
             others = [Dropped(candidate=c, reason=UNVERIFIED) for c in run.candidates if c not in admitted]
-            composed = self._pack(admitted, config)
+            composed = self._pack(admitted, config, run.find_reason)
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed
 
@@ -160,7 +160,12 @@ class Packer:
             )
         return Composed(selection=Selection(kept=[]), text="", tokens=0)
 
-    def _pack(self, candidates: Sequence[Candidate], config: RetrieverConfig) -> Composed:
+    def _pack(
+        self,
+        candidates: Sequence[Candidate],
+        config: RetrieverConfig,
+        find_reason: Callable[[Candidate], str] | None = None,
+    ) -> Composed:
         with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
             return budget(
                 candidates,
@@ -169,6 +174,7 @@ class Packer:
                 limit=config.limit,
                 separator=config.separator,
                 citations=config.citations,
+                find_reason=find_reason,
             )
 
     def _fills(self, run: Run) -> bool:

@@ -1,6 +1,6 @@
 """Hold the state of one retrieval while its phases run."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,8 @@ class Run:
     """The passages that extended the query in further hops."""
     duplicates: set[str] = field(default_factory=set)
     """The ids of candidates that were dropped as duplicates, or because another contradicts them."""
+    find_reason: Callable[[Candidate], str] | None = None
+    """Returns why phase 4 drops a candidate, or nothing; None if it has dropped all of these."""
     unscored: list[Dropped] = field(default_factory=list)
     """The candidates that phase 2 dropped without a score."""
 

@@ -21,7 +21,7 @@ from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance,
 from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.follow import follow
-from meve.pipeline.phases.prioritize import Relate, diversify, drop_copies, prioritize
+from meve.pipeline.phases.prioritize import RankedCandidates, Relate, diversify, drop_copies, prioritize
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
@@ -54,6 +54,9 @@ class Pipeline:
     """Predicts which candidates will fail, unless `exact`."""
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None for the rule that `RetrieverConfig.duplicates` names."""
+    compares_packed: bool = False
+    """Whether phase 4 only ranks, and phase 5 asks for the fate of what fits, since comparing takes time; then nothing
+    is filled or diversified."""
     repeats: Relate | None = None
     """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
     already_shown: Callable[[Passage], bool] | None = None
@@ -287,7 +290,11 @@ class Pipeline:
             candidates = with_vectors(run.candidates, self.embedder)
             vectors = stack_vectors(candidates)
             shortened = {c.id for c in candidates if c.sentences is not None}
-            phase.selection = prioritize(candidates, vectors, config.redundancy, self._relate(config, shortened))
+            ranked = RankedCandidates(candidates, vectors, config.redundancy, self._relate(config, shortened))
+            if self.compares_packed:
+                phase.selection, run.find_reason = Selection(kept=ranked.order), ranked.find_reason
+                return
+            phase.selection = ranked.select()
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
             if config.diversify:
                 kept = phase.selection.kept

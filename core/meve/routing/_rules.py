@@ -179,6 +179,9 @@ _HISTORY = re.compile(
     r"|switching|getting)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss|company)"
     r"|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
 )
+_COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
+_STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
+"""A count of what is, of which telling twice is one."""
 _CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|percent(?:age)?|difference|sum)\b")
 
 
@@ -204,6 +207,16 @@ def asks_for_history(question: str) -> bool:
     (True, False)
     """
     return _HISTORY.search(_normalize(question)) is not None
+
+
+def counts_events(question: str) -> bool:
+    """Return whether a question asks how often something happened, so that each time it was told counts.
+
+    >>> counts_events("How many times did I run?"), counts_events("How many bikes do I own?")
+    (True, False)
+    """
+    text = _normalize(question)
+    return _COUNT.search(text) is not None and _STATE.search(text) is None
 
 
 def asks_for_calculation(question: str) -> bool:

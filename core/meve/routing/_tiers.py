@@ -12,6 +12,8 @@ from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader
+from meve.routing._repeated_events import find_repeated
+from meve.routing._rules import counts_events
 from meve.routing._tellers import prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
@@ -114,6 +116,8 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     for part in split_parts(plan.question):
         found.append(_weigh(reader.look(part, since=since, history=plan.history), _PART_WEIGHT))
         searches.append(part)
+    if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
+        found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
     if not plan.is_complete:
         for text in _hops(plan.question, first, config.hops):
             more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)

@@ -33,12 +33,16 @@ _NOT_FOUND = re.compile(
     r"|provid|contain|say|said|state|include|available|tell|known|given|recorded|stored|enough|answer|determined)"
     r"|(?:there (?:is|was|are)|i (?:have|found|see)) (?:no|not (?:any|enough))\b"
     r"|not (?:found|mentioned|specified|available|enough|stated|given|known|provided|in the)\b"
+    r"|[^.!?]{1,120}? (?:is|are|was|were)(?: not|n't) (?:mentioned|specified|provided|stated|recorded"
+    r"|in the memories)\b"
     r"|no (?:information|answer|data|records?|mention|memor(?:y|ies)|evidence|relevant)\b"
     r"|none of the (?:memories|evidence|information)\b|(?:unknown|n/?a|none)\W*$|insufficient\b)"
 )
 _YES_NO = re.compile(r"\W*(?:yes|no|yeah|nope|yep|true|false)\W*")
 _FIRST_YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?=\D*\d)[\W\d]+(?:[^\W\d]+\W*)?")
+_TOLD = 0.8
+"""The share of an answer's words in the evidence from which on it counts as grounded, whatever the verifier says."""
 _LONGEST = 4_000
 """The characters of an answer that patterns read."""
 _GROUNDED = """\
@@ -183,16 +187,23 @@ def _verify(
     texts = _texts(evidence)
     score = max(map(float, verify(answer, texts)), default=0.0) if texts else 0.0
     passed = score >= config.grounding_threshold
+    if not passed and (share := _share(answer, texts)) >= _TOLD:  # an answer from several memories is in none of them
+        reason = f"{share:.0%} of the answer's words are in the evidence"
+        return Verdict(passed=True, check="overlap", reason=reason, score=share)
     told = "supports" if passed else "doesn't support"
     return Verdict(
         passed=passed, check="verifier", reason=f"by the verifier, the evidence {told} the answer", score=score
     )
 
 
-def _compare_words(answer: str, evidence: RoutedRecall, config: RouterConfig) -> Verdict:
+def _share(answer: str, texts: Sequence[str]) -> float:
+    """Return the share of an answer's distinct words that stand in texts, in [0, 1]; 1 for an answer without any."""
     wanted = _stems(answer)
-    told = _stems(" ".join(_texts(evidence)))
-    share = len(wanted & told) / len(wanted) if wanted else 1.0
+    return len(wanted & _stems(" ".join(texts))) / len(wanted) if wanted else 1.0
+
+
+def _compare_words(answer: str, evidence: RoutedRecall, config: RouterConfig) -> Verdict:
+    share = _share(answer, _texts(evidence))
     passed = share >= config.overlap_threshold
     return Verdict(
         passed=passed, check="overlap", score=share,

@@ -106,8 +106,7 @@ class RouterConfig:
         """Return the published behaviour: grounding by the language model, no check of short answers, no abstention.
 
         Answers of at most six words, numbers, yes and no pass; where the model's reply to the grounding check is
-        neither yes nor no, 7 % of shared words decide. A time in the question excludes other memories. The budgets of
-        the tiers aren't published.
+        neither yes nor no, 7 % of shared words decide. The budgets of the tiers aren't published.
 
         Source: MemFlow (Chen, Li, Wang 2026).
         """

@@ -10,7 +10,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
@@ -242,6 +242,26 @@ class AuditChain:
 
     def _hash(self, data: bytes) -> bytes:
         return hmac.digest(self._key, data, "sha256") if self._key is not None else hashlib.sha256(data).digest()
+
+
+def note_loss(result: AuditVerification, written: int, lost: str | None) -> AuditVerification:
+    """Return a verification, which fails if entries are missing that had been written.
+
+    Args:
+        result: the verification of the entries that are there.
+        written: the number of entries that were written.
+        lost: the numbers of entries after and before a loss that others were written after; None if there was none.
+    """
+    if not result.ok or (lost is None and written <= result.events):
+        return result
+    left = result.events
+    problem = f"the log has {left} entries, and {written} were written"
+    if lost is not None:
+        numbers = re.fullmatch("([0-9]{1,18}) ([0-9]{1,18})", lost)
+        left, last = (int(numbers[1]), int(numbers[2])) if numbers else (0, written)
+        problem = f"entries {left + 1} to {last} were lost, and others written in their place"
+    problem += ": the write-ahead log was lost, or an older copy of the file put back"
+    return replace(result, ok=False, events=min(left, result.events), broken_at=left + 1, problem=problem)
 
 
 def to_audit_event(row: AuditRow, at: datetime) -> AuditEvent:

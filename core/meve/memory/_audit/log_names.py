@@ -26,8 +26,8 @@ def hide_names(event: EventDraft, chain: AuditChain) -> EventDraft:
             hashed = chain.record_name(event.user, other)
             detail[outer] = {**named, inner: hashed}
             reason = re.sub(rf"(?<!\w){re.escape(other)}(?!\w)", hashed, reason)
-    record = chain.record_name(event.user, event.record)
-    return replace(event, user=chain.pseudonym(event.user), record=record, detail=detail, reason=reason)
+    user = chain.pseudonym(event.user)
+    return replace(event, user=user, record=chain.record_name(user, event.record), detail=detail, reason=reason)
 
 
 def find_entries(snapshot: Snapshot, chain: AuditChain, query: EventQuery) -> Iterable[AuditRow]:

@@ -1,8 +1,9 @@
 """Deduplication: whether two similar memories are duplicates or contradict each other, and which of them stays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import RuleUpdateJudge
@@ -72,6 +73,8 @@ class DuplicateJudge:
     indexes: Sequence[UserIndex]
     """The user's own index, then the shared one."""
     judge: RuleUpdateJudge
+    precedences: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Of the memories that were asked for, by id."""
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other.
@@ -88,15 +91,23 @@ class DuplicateJudge:
         relation = self.judge.compare_in_search(self._statement(older), self._statement(newer)).relation
         if relation == "same":
             return "same"
-        if relation == "different" or self.scorer.policy.ranking.conflicts:
+        if relation == "different" or not may_replace(older.record, newer.record):
             return ""
-        if not may_replace(older.record, newer.record):
+        return self.foresee(one, other)
+
+    def foresee(self, one: Passage, other: Passage) -> Relation:
+        """Return the relation of `one` to `other` if they are in conflict; empty if the policy shows both."""
+        if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
+            return ""
+        if self.scorer.policy.ranking.conflicts:
             return ""
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
 
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self.indexes[passage.record.user_id is None].statement(passage.text)
 
-    def _precedence(self, record: MemoryRecord) -> tuple[bool, tuple[bool, bool, datetime, float, str]]:
-        protected = not self.scorer.policy.rule(record.policy_class).prune
-        return protected, precedence(record, self.scorer.reflection(record))
+    def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
+        if record.id not in self.precedences:
+            protected = not self.scorer.policy.rule(record.policy_class).prune
+            self.precedences[record.id] = protected, precedence(record, self.scorer.reflection(record))
+        return self.precedences[record.id]

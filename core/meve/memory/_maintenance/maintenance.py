@@ -26,6 +26,7 @@ class Maintainer:
     def maintain(self, users: Sequence[str] | None = None, *, dry_run: bool = False) -> MaintenanceReport:
         """Maintain the records of these users, by key, or of all. See `GovernedMemory.maintain`."""
         report, failed = MaintenanceReport(), None
+        self.runtime.clock.now()  # the file remembers it, also if nothing is stored
         for user in self.runtime.store.users() if users is None else users:
             plan = MaintenancePlan(self.runtime, user) if dry_run else self._maintain(user)
             report.include(plan.report)

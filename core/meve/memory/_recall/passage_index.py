@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from meve._formulas import normalize
+from meve._formulas import multiply_rows, normalize
 from meve._growable_array import GrowableArray
 from meve.memory.records import HalfArray
 from meve.types import FloatArray
@@ -52,6 +52,6 @@ class PassageIndex:
         """
         if not len(self):
             return
-        best = np.maximum.reduceat(np.einsum("ij,j->i", self._units.values, unit), self._starts.values)
+        best = np.maximum.reduceat(multiply_rows(self._units.values, unit), self._starts.values)
         owners = self._owners.values
         cosines[owners] = np.maximum(cosines[owners], best)

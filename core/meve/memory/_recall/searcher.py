@@ -148,6 +148,7 @@ class Searcher:
             scorer=scorer,
             fallback=None,
             relate=DuplicateJudge(policy, indexes, self._judge),
+            compares_packed=True,
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
             embedder=embedder,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._fork_safety import ForkSafeLock
-from meve._formulas import normalize
+from meve._formulas import multiply_rows, normalize
 from meve._growable_array import GrowableArray
 from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
@@ -176,7 +176,7 @@ class UserIndex:
         elif not scope.include_superseded:
             mask &= fields[:, 7] == NEVER
         if len(scope.classes) < len(_CLASSES):
-            mask &= np.isin(fields[:, 1], [_CLASSES[name] for name in scope.classes])
+            mask &= among(len(_CLASSES), [_CLASSES[name] for name in scope.classes])[fields[:, 1]]
         if scope.sources is not None:
             mask &= np.isin(fields[:, 2], [_SOURCES[name] for name in scope.sources])
         if scope.since is not None:
@@ -247,9 +247,8 @@ class UserIndex:
             mask: the positions that may be returned, shape (n,); excluded neighbours add no relevance.
             rule: the weights of relevance.
         """
-        # einsum, row by row in this thread: BLAS rounds equal rows differently, and its threads wait for each other
         unit = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
-        cosines: Floats = np.maximum(np.einsum("ij,j->i", self._units.values, unit), 0.0).astype(np.float64)
+        cosines: Floats = np.maximum(multiply_rows(self._units.values, unit), 0.0).astype(np.float64)
         self._passages.raise_to_best(cosines, unit)
         cosines *= mask
         shares = self.words.shares(text, len(mask)) * mask

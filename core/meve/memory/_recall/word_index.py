@@ -40,7 +40,10 @@ class WordIndex:
         """
         shares = np.zeros(n)
         rows, of_texts = self._texts.score_shares(query)
-        np.maximum.at(shares, rows // MAX_PASSAGES, of_texts)
+        if self._counts:
+            np.maximum.at(shares, rows // MAX_PASSAGES, of_texts)
+        else:
+            shares[rows // MAX_PASSAGES] = of_texts
         return shares
 
     def _rows(self, positions: Iterable[int]) -> RowArray:

@@ -1,9 +1,10 @@
 """Reads, writes and audit entries that all back ends share, composed of the primitives of a `MemoryStore`."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Self
 
@@ -17,20 +18,32 @@ from meve.memory._audit.chain import (
     AuditHead,
     AuditRow,
     AuditVerification,
+    note_loss,
     to_audit_event,
 )
 from meve.memory._audit.checkpoints import SignedHeads
 from meve.memory._audit.log_names import LogNames, find_entries
 from meve.memory._audit.older_log import Rewrite, rewrite_older
 from meve.memory._audit.record_state import LoggedStates
-from meve.memory._steady_clock import SteadyClock
+from meve.memory._steady_clock import SharedTime, SteadyClock
 from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryStats, SharedScore, StoredRecord, user_of
 from meve.memory.stores._closed_records import detach_closed
 from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
 from meve.memory.stores._record_transaction import RecordTransaction, UserChange, get_head
-from meve.memory.stores._settings import LATEST_TIME, LOG_NAMES, EmbedderClaims, claim_setting, see_time
+from meve.memory.stores._settings import (
+    LATEST_TIME,
+    LOG_NAMES,
+    LOST_ENTRIES,
+    EmbedderClaims,
+    claim_setting,
+    see_time,
+)
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot
+
+_CLOCK_TOLERANCE = timedelta(minutes=1)
+"""How far a clock may be behind the latest time seen before a warning is logged."""
+_LOGGER = logging.getLogger("meve")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +75,6 @@ class RecordStore:
         self.backend = backend
         self.chain = audit_chain or AuditChain()
         self.embedders = EmbedderClaims(backend)
-        self.close = backend.close
         self._listeners: list[Listener] = []
         self._clock: SteadyClock | None = None
 
@@ -96,20 +108,39 @@ class RecordStore:
         rewrite_log(partial(rewrite_older, self.chain))
 
     def keep_time(self, clock: Clock, *, reset: bool = False) -> SteadyClock:
-        """Return a clock that never shows an earlier time than the store has seen; each write notes the time.
+        """Return a clock that never shows an earlier time than the store has seen.
+
+        Each write notes the time; so does each other call, at most once a minute, if the back end is a `SharedTime`.
 
         Args:
             clock: the clock to read.
             reset: whether to forget the time that the store has seen.
         """
-        steady = SteadyClock(clock)
+        shared = self.backend if isinstance(self.backend, SharedTime) else None
+        steady = SteadyClock(clock, shared)
         if reset:
+            now = to_micros(clock.now())
             with self.backend.writing() as transaction:
-                transaction.put_setting(LATEST_TIME, str(to_micros(steady.now())))
+                transaction.put_setting(LATEST_TIME, str(now))
+                if shared is not None:
+                    shared.note_time(now)
         with self.backend.reading() as snapshot:
-            see_time(snapshot, steady)
+            ahead = see_time(snapshot, steady) - clock.now()
+        if ahead > _CLOCK_TOLERANCE:
+            _LOGGER.warning(
+                "the clock is %s behind the latest time that %s has seen, and records that expired by then are erased "
+                "in maintenance: if the clock was wrongly ahead, open the memory with reset_clock=True",
+                ahead,
+                self.backend.name,
+            )
         self._clock = steady
         return steady
+
+    def close(self) -> None:
+        """Note the latest time that was seen, and close the back end."""
+        if self._clock is not None:
+            self._clock.stop()
+        self.backend.close()
 
     def subscribe(self, listener: Listener) -> None:
         """Call a function with each user's changes after each commit, so that caches drop erased records."""
@@ -204,11 +235,23 @@ class RecordStore:
         return AuditHead(seq=head.seq, digest=head.digest.hex())
 
     def verify(self, kept: AuditHead | None = None, signed: SignedHeads | None = None) -> AuditVerification:
-        """Check the audit log against its chain, its seal and kept heads, and the records against the log."""
-        signed = signed or SignedHeads()
+        """Check the audit log against its chain, its seal and kept heads, and the records against the log.
+
+        If a record is erased while it is read, the others are read in a later state than the log. So what differs is
+        checked again while nobody can write.
+        """
+        result = self._verify(self.backend.reading, kept, signed or SignedHeads())
+        return self._verify(self.backend.writing, kept, signed or SignedHeads()) if result.differences else result
+
+    def _verify(
+        self, opening: Callable[[], AbstractContextManager[Snapshot]], kept: AuditHead | None, signed: SignedHeads
+    ) -> AuditVerification:
         logged = LoggedStates(self.chain)
-        with self.backend.reading() as snapshot:
+        entries_written: Callable[[], int] = getattr(self.backend, "entries_written", lambda: 0)
+        written = entries_written()  # before the log is read: others may write meanwhile
+        with opening() as snapshot:
             result = signed.compare(self._verify_log(snapshot, kept, lambda rows: logged.follow(signed.follow(rows))))
+            result = note_loss(result, written, snapshot.setting(LOST_ENTRIES))
             if not result.ok:
                 return result
             if not self.chain.keyed:
@@ -229,7 +272,12 @@ class RecordStore:
         logged = LoggedStates(self.chain)
         with self.backend.reading() as snapshot:
             result = self._verify_log(snapshot, None, lambda rows: logged.follow(follow(rows)))
-            return result, logged.find_planted(snapshot, users) if result.ok else set()
+            if not result.ok or not logged.find_planted(snapshot, users):
+                return result, set()
+        logged = LoggedStates(self.chain)
+        with self.backend.writing() as transaction:  # as in `verify`
+            self._verify_log(transaction, None, logged.follow)
+            return result, logged.find_planted(transaction, users)
 
     def with_ids(self, entries: Iterable[ErasureEntry], user: str, ids: Iterable[str]) -> list[ErasureEntry]:
         """Return erasures with the ids of their records, as far as the store can tell them, or they are given."""

@@ -14,9 +14,10 @@ _EMBEDDER = "embedder"
 _FORMER = "former_embedders"
 """The setting that lists, as JSON, the embedders whose vectors `reembed` is replacing."""
 LOG_NAMES = "log_names"
-"""The setting that a store has once its log holds keyed hashes in place of names, or can't."""
-LOG_NAMES = "log_names"
 """The setting that a store has once it is settled that its log names nobody, or stays as it is."""
+LOST_ENTRIES = "lost_entries"
+"""The setting that a store has once it wrote on after entries of its log were lost: how many were left, and how many
+there had been."""
 LATEST_TIME = "latest_time"
 """The setting that holds the latest time seen, in microseconds since 1970."""
 

@@ -1,6 +1,6 @@
 """Pack candidates into a text under a token budget (phase 5)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from meve._quoting import mark_forgeries
@@ -31,8 +31,11 @@ def budget(
     limit: int | None = None,
     separator: str = "\n\n",
     citations: bool = False,
+    find_reason: Callable[[Candidate], str] | None = None,
 ) -> Composed:
     """Pack candidates in the order given; one that doesn't fit is skipped.
+
+    `find_reason` is asked only about candidates that fit, and returns why one is left out nevertheless, or nothing.
 
     The tokens of the whole text decide, separators and citations included. Stored counts only save work: the text is
     counted where their sum is uncertain, and at the end. With a counter that `adds_up` the sum is certain, unless the
@@ -40,7 +43,7 @@ def budget(
 
     Source: MeVe (Ottem 2025), section 3.6.
     """
-    packer = _Packer(counter, max_tokens, separator, citations)
+    packer = _Packer(counter, max_tokens, separator, citations, find_reason or (lambda _: ""))
     counted = with_counts(candidates, counter)
     exact = False
     while True:
@@ -89,13 +92,23 @@ def with_counts(candidates: Sequence[Candidate], counter: TokenCounter) -> list[
 class _Packer:
     """Packs greedily, by sums of stored counts while they are certain (or never, if `exact`)."""
 
-    def __init__(self, counter: TokenCounter, max_tokens: int, separator: str, citations: bool) -> None:
+    def __init__(
+        self,
+        counter: TokenCounter,
+        max_tokens: int,
+        separator: str,
+        citations: bool,
+        find_reason: Callable[[Candidate], str],
+    ) -> None:
         self._counter, self._max, self._separator, self._citations = counter, max_tokens, separator, citations
+        self._find_reason = find_reason
         self._blocks: dict[str, str] = {}
         self._marks: dict[int, int] = {}
         """The tokens of the marks before the passages, by number."""
-        self._separator_tokens = counter.count(separator) + (counter.count("[10] ") if citations else 0)
+        self._separator_tokens = 0
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(WHITESPACE))
+        if not self._adds_up:
+            self._separator_tokens = counter.count(separator) + (counter.count("[10] ") if citations else 0)
 
     def text(self, kept: Sequence[Candidate]) -> str:
         for c in kept:
@@ -124,6 +137,8 @@ class _Packer:
                 total, used, known = self._estimate(candidate, kept, used, known, exact)
             if total > self._max:
                 dropped.append(Dropped(candidate=candidate, reason="over_budget"))
+            elif reason := self._find_reason(candidate):
+                dropped.append(Dropped(candidate=candidate, reason=reason))
             else:
                 kept.append(candidate)
                 used = total

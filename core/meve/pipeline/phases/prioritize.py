@@ -1,6 +1,6 @@
 """Rank candidates and drop redundant or contradicted ones (phase 4)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -12,42 +12,115 @@ Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
 """A function that relates a lower-ranked passage to a similar, higher-ranked one: unrelated (empty), `same`, or in
 conflict, where the first passage `yields` to the second or `prevails` over it."""
+_MOST_LAZY = 100
+"""Candidates of more are decided one by one from the first on, since each may depend on all before it."""
 
 
-def prioritize(
-    candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
-) -> Selection:
-    """Rank candidates, then drop each one that is too similar to a kept, higher-ranked one.
+class RankedCandidates:
+    """Candidates in their order, the best first, each of which is kept or dropped once its fate is asked for.
 
-    If `relate` finds a conflict, the passage that yields is dropped, even if it ranks higher.
+    One is dropped if it is too similar to a kept, higher-ranked one. If `relate` finds a conflict, the one that yields
+    is dropped, even if it ranks higher.
 
     Args:
         candidates: n candidates, in any order.
         vectors: their embeddings, shape (n, d), in the same order.
         redundancy: θ in [0, 1]; a cosine above it is redundant. 1 drops none.
-        relate: relates two similar passages; None to treat them as the same.
+        relate: relates two similar passages; None to treat them as the same. If it has a method `foresee`, that says
+            faster what their relation is if they are in conflict.
 
     Source: MeVe (Ottem 2025), section 3.5.
     """
-    order = sort_best_first(candidates)
-    if not order:
-        return Selection(kept=[])
-    place = {c.id: i for i, c in enumerate(candidates)}
-    ranked = normalize(vectors)[[place[c.id] for c in order]]
-    cosines = np.minimum(inner_products(ranked), 1.0)
-    close = np.tril(cosines > redundancy, -1)  # to a higher-ranked one
-    pairs = {int(i): sorted(np.flatnonzero(close[i]).tolist(), key=lambda n: -cosines[i, n])
-             for i in np.flatnonzero(close.any(axis=1))}  # fmt: skip
-    reasons: dict[int, str] = {}
-    related: dict[tuple[int, int], Relation] = {}
-    if relate is not None:
-        related = _resolve_conflicts(order, pairs, relate, reasons)
-    for i, others in pairs.items():
-        duplicates = (n for n in others if n not in reasons and related.get((i, n), "" if relate else "same") == "same")
-        if i not in reasons and (nearest := next(duplicates, None)) is not None:
-            reasons[i] = f"redundant_with:{order[nearest].id}"
-    dropped = [Dropped(candidate=order[i], reason=reason) for i, reason in sorted(reasons.items())]
-    return Selection(kept=[c for i, c in enumerate(order) if i not in reasons], dropped=dropped)
+
+    def __init__(
+        self, candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
+    ) -> None:
+        self.order = sort_best_first(candidates)
+        place = {c.id: i for i, c in enumerate(candidates)}
+        units = normalize(vectors)[[place[c.id] for c in self.order]]
+        cosines = np.minimum(inner_products(units), 1.0)
+        self._higher: list[list[int]] = [[] for _ in self.order]
+        """For each candidate the similar higher-ranked ones, the most similar first."""
+        self._lower: list[list[int]] = [[] for _ in self.order]
+        """For each candidate the similar lower-ranked ones, the best first."""
+        close = np.tril(cosines > redundancy, -1)
+        for i in np.flatnonzero(close.any(axis=1)).tolist():
+            others = np.flatnonzero(close[i])
+            self._higher[i] = others[np.argsort(-cosines[i, others], kind="stable")].tolist()
+            for n in self._higher[i]:
+                self._lower[n].append(i)
+        self._relate = relate or (lambda *_: "same")
+        self._foresee: Relate | None = getattr(relate, "foresee", None)
+        self._places = {c.id: i for i, c in enumerate(self.order)}
+        self._relations: dict[tuple[int, int], Relation] = {}
+        self._winners: dict[int, int | None] = {}
+        self._reasons: dict[int, str] = {}
+        if len(self.order) > _MOST_LAZY:
+            self.select()
+
+    def select(self) -> Selection:
+        """Return all candidates that are kept, and all that are dropped."""
+        for i in range(len(self.order)):
+            self._find_winner(i)
+        reasons = [(c, self.find_reason(c)) for c in self.order]
+        dropped = [Dropped(candidate=c, reason=reason) for c, reason in reasons if reason]
+        return Selection(kept=[c for c, reason in reasons if not reason], dropped=dropped)
+
+    def find_reason(self, candidate: Candidate) -> str:
+        """Return why a candidate is dropped; empty if it is kept."""
+        return self._decide(self._places[candidate.id])
+
+    def _decide(self, i: int) -> str:
+        if i not in self._reasons:
+            self._reasons[i] = self._find_conflict(i) or self._find_copied(i)
+        return self._reasons[i]
+
+    def _find_conflict(self, i: int) -> str:
+        # before redundancy: of a statement, its opposite and a duplicate, the opposite must go
+        winner = self._find_winner(i)
+        if winner is None:
+            winner = next((j for j in self._lower[i] if self._defeats(j, i)), None)
+        return "" if winner is None else f"contradicted_by:{self.order[winner].id}"
+
+    def _find_copied(self, i: int) -> str:
+        copied = (n for n in self._higher[i] if self._relation(i, n) == "same" and not self._decide(n))
+        nearest = next(copied, None)
+        return "" if nearest is None else f"redundant_with:{self.order[nearest].id}"
+
+    def _find_winner(self, i: int) -> int | None:
+        """Return the nearest higher-ranked candidate to which one yields; those that fell before don't count."""
+        if i not in self._winners:
+            others = (n for n in self._higher[i] if self._conflict(i, n, "yields") and self._stands(n, i))
+            self._winners[i] = next(others, None)
+        return self._winners[i]
+
+    def _stands(self, n: int, before: int) -> bool:
+        """Return whether no conflict among the candidates before a place drops one of them."""
+        lower = (j for j in self._lower[n] if j < before)
+        return self._find_winner(n) is None and not any(self._defeats(j, n) for j in lower)
+
+    def _defeats(self, j: int, n: int) -> bool:
+        """Return whether a lower-ranked candidate prevails over another one, and itself yields to none."""
+        return self._conflict(j, n, "prevails") and self._find_winner(j) is None
+
+    def _conflict(self, lower: int, higher: int, relation: Relation) -> bool:
+        """Return whether the lower-ranked of two candidates yields, or prevails."""
+        if self._foresee and self._foresee(self.order[lower].passage, self.order[higher].passage) != relation:
+            return False
+        return self._relation(lower, higher) == relation
+
+    def _relation(self, lower: int, higher: int) -> Relation:
+        pair = lower, higher
+        if pair not in self._relations:
+            self._relations[pair] = self._relate(self.order[lower].passage, self.order[higher].passage)
+        return self._relations[pair]
+
+
+def prioritize(
+    candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
+) -> Selection:
+    """Rank candidates, and drop redundant and contradicted ones, as `RankedCandidates` describes."""
+    return RankedCandidates(candidates, vectors, redundancy, relate).select()
 
 
 def drop_copies(
@@ -99,23 +172,3 @@ def diversify(candidates: Sequence[Candidate], vectors: FloatArray, weight: floa
         chosen.append(best)
         left.remove(best)
     return [candidates[n] for n in chosen]
-
-
-def _resolve_conflicts(
-    order: Sequence[Candidate], pairs: Mapping[int, Sequence[int]], relate: Relate, reasons: dict[int, str]
-) -> dict[tuple[int, int], Relation]:
-    """Add the reasons of contradicted candidates, and return the relations of all compared pairs."""
-    # before redundancy: of a statement, its opposite and a duplicate, the opposite must go
-    related: dict[tuple[int, int], Relation] = {}
-    for i, others in pairs.items():
-        beaten: list[int] = []
-        for n in (n for n in others if n not in reasons):
-            relation = related[i, n] = relate(order[i].passage, order[n].passage)
-            if relation == "yields":
-                reasons[i] = f"contradicted_by:{order[n].id}"
-                break
-            if relation == "prevails":
-                beaten.append(n)
-        else:
-            reasons.update({n: f"contradicted_by:{order[i].id}" for n in beaten})
-    return related

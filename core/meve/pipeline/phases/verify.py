@@ -32,12 +32,13 @@ def score_candidates(
             f"scorer {scorer.name!r} returned scores of shape {scores.shape} for {len(candidates)} candidates, "
             f"{int((~np.isfinite(scores)).sum())} of them not finite: expected one finite number each"
         )
-    known = [
-        replace(c, scores={**c.scores, **{by: float(v[n]) for by, v in inputs.items() if np.isfinite(v[n])}})
-        for n, c in enumerate(candidates)
-    ]
+    if inputs:
+        candidates = [
+            replace(c, scores={**c.scores, **{by: float(v[n]) for by, v in inputs.items() if np.isfinite(v[n])}})
+            for n, c in enumerate(candidates)
+        ]
     name = scorer.name
-    return [c.with_score(name, s, verified=s >= least) for c, s in zip(known, scores.tolist(), strict=True)]
+    return [c.with_score(name, s, verified=s >= least) for c, s in zip(candidates, scores.tolist(), strict=True)]
 
 
 def score_batch(

@@ -39,6 +39,12 @@ def _list(items: dict[str, Any], **limits: int) -> dict[str, Any]:
     return {"type": "array", "items": items, **limits}
 
 
+def _row(columns: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return the schema of a list that holds one value for each column, in order."""
+    items = [{"title": name, **schema} for name, schema in columns.items()]
+    return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+
+
 def _ref(name: str) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{name}"}
 
@@ -80,6 +86,7 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "time": {"type": ["number", "null"], "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
         "content": _HASH,
     }
+    turn = {"id": _NAME, "digest": _HASH, "priority": _SHARE}
     closed = {
         "turn": _NAME,
         "beside": _NAME,
@@ -89,8 +96,8 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "turns": _COUNT,
     }
     answer = {
-        "turns": _list(_object({"id": _NAME, "digest": _HASH, "priority": _SHARE}), maxItems=limits.slice_turns),
-        "closed": _list(_object(closed)),
+        "turns": _list(_row(turn), maxItems=limits.slice_turns),
+        "closed": _list(_row(closed)),
         "version": _HASH,
         "token": {"type": "string", "maxLength": MAX_TOKEN},
     }

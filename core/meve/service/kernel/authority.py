@@ -2,7 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from meve.conversation.graph import PlacedTurn, TurnGraph
@@ -19,7 +20,9 @@ BATCH = 500
 DIGESTS = 100_000
 """The most digests of turns that are kept."""
 
-_CLOSED = ("turn", "beside", "edge", "reason", "priority", "turns")
+_NUMBER = (float, int)
+_TURN = {"id": (str,), "digest": (str,), "priority": _NUMBER}
+_CLOSED = dict(zip(ClosedBranch._fields, ((str,), (str,), (str,), (str,), _NUMBER, (int,)), strict=True))
 
 
 class KernelAuthority:
@@ -128,7 +131,8 @@ class KernelAuthority:
         Raises:
             AdmissibilityError: the answer isn't a valid slice for this anchor, policy, conversation and tenant.
         """
-        turns, closed = _read_turns(answer), _read_closed(answer)
+        turns = _read_rows(answer, "turns", _TURN)
+        closed = tuple(map(ClosedBranch._make, _read_rows(answer, "closed", _CLOSED)))
         signed = [(turn, self._digest(graph, turn, digest), priority) for turn, digest, priority in turns]
         statement = Statement(
             tenant=self.tenant,
@@ -192,39 +196,15 @@ class KernelAuthority:
             raise AdmissibilityError(f"the graph kernel refused: {refusal}") from refusal
 
 
-def _read_turns(answer: Mapping[str, Any]) -> list[tuple[str, str, float]]:
-    rows = answer.get("turns")
+def _read_rows(answer: Mapping[str, Any], name: str, kinds: Mapping[str, Sequence[type]]) -> list[tuple[Any, ...]]:
+    """Return the rows of a list in an answer, after checking the type of each value, and that priorities are shares."""
+    rows = answer.get(name)
     if not isinstance(rows, list):
-        raise AdmissibilityError(f"the kernel's answer has no list of turns: {answer!r:.80}")
-    turns = []
+        raise AdmissibilityError(f"the kernel's answer has no list named {name}: {answer!r:.80}")
+    allowed, priority = set(product(*kinds.values())), list(kinds).index("priority")
     for row in rows:
-        values: tuple[Any, ...] = (
-            (row.get("id"), row.get("digest"), row.get("priority")) if isinstance(row, dict) else (None,) * 3
-        )
-        turn, digest, priority = values
-        if not isinstance(turn, str) or not isinstance(digest, str) or not _is_share(priority):
-            raise AdmissibilityError(f"a turn in the kernel's answer must have id, digest and priority: {row!r:.80}")
-        turns.append((turn, digest, priority))
-    return turns
-
-
-def _read_closed(answer: Mapping[str, Any]) -> tuple[ClosedBranch, ...]:
-    rows = answer.get("closed")
-    kinds: tuple[type[Any] | tuple[type[Any], ...], ...] = (str, str, str, str, (int, float), int)
-    if not isinstance(rows, list):
-        raise AdmissibilityError(f"the kernel's answer has no list of closed branches: {answer!r:.80}")
-    for row in rows:
-        if (
-            not isinstance(row, dict)
-            or set(row) != set(_CLOSED)
-            or not all(isinstance(row[name], kind) for name, kind in zip(_CLOSED, kinds, strict=True))
-            or not _is_share(row["priority"])
-        ):
+        if not isinstance(row, list) or tuple(map(type, row)) not in allowed or not 0 <= row[priority] <= 1:
             raise AdmissibilityError(
-                f"a closed branch in the kernel's answer must have {', '.join(_CLOSED)}: {row!r:.80}"
+                f"a row of {name} in the kernel's answer must hold {', '.join(kinds)}, got {row!r:.80}"
             )
-    return tuple(ClosedBranch(**row) for row in rows)
-
-
-def _is_share(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1  # type: ignore[operator]  # it is a number
+    return rows

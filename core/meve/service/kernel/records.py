@@ -5,7 +5,7 @@ import hmac
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any
@@ -24,6 +24,8 @@ NAME_PATTERN = rf"[{_BLANK}]*[^\x00{_BLANK}][^\x00]*"
 """A text that isn't blank and holds no U+0000, which PostgreSQL can't store; for Python and for JSON Schema."""
 _VALID_NAME = re.compile(NAME_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+_PLAIN = {str, int, bool, type(None)}
 
 
 def write_canonical(data: Any) -> bytes:  # noqa: ANN401 - JSON has any type
@@ -39,23 +41,38 @@ def write_canonical(data: Any) -> bytes:  # noqa: ANN401 - JSON has any type
     True
     """
     _check_parts(data)
+    return encode_text(_ENCODER.encode(data))
+
+
+def encode_text(text: str) -> bytes:
+    """Return text as UTF-8.
+
+    Raises:
+        ValidationError: lone surrogates.
+    """
     try:
-        return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+        return text.encode()
     except UnicodeEncodeError as cause:
         raise ValidationError("text to be signed must be valid UTF-8: remove lone surrogates") from cause
 
 
 def _check_parts(data: object) -> None:
+    """Check data level by level, since the many texts of a slice are on one level and are checked together."""
+    level = [data]
+    while not set(map(type, level)) <= _PLAIN:
+        level = [part for each in level for part in _list_parts(each)]
+
+
+def _list_parts(data: object) -> Iterable[object]:
+    if isinstance(data, list | tuple):
+        return data
     if isinstance(data, Mapping):
         if not all(isinstance(key, str) for key in data):
             raise ValidationError("keys of signed data must be text")
-        data = list(data.values())
-    if isinstance(data, list | tuple):
-        for part in data:
-            if not isinstance(part, str | int | None):
-                _check_parts(part)
-    elif not isinstance(data, str | int | None):
+        return data.values()
+    if not isinstance(data, str | int | None):
         raise ValidationError(f"signed data must hold text and whole numbers, got {data!r:.40}")
+    return ()
 
 
 def check_name(value: object, name: str, *, may_be_empty: bool = False) -> str:

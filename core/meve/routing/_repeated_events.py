@@ -1,0 +1,57 @@
+"""Finds memories that say the same on different days, each of which a count of events must count.
+
+Searches leave out all but one of them, and maintenance merges them.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+
+from meve.memory._recall.scoring import MemoryPassage
+from meve.memory.records import MemoryRecord, is_part
+from meve.routing._reader import Found
+from meve.types import Candidate
+
+_REDUNDANT = "redundant_with:"
+"""The beginning of the reason of a memory that a search left out since another one says the same."""
+
+
+def find_repeated(first: Found, everything: Found) -> Found:
+    """Return what says the same as a memory that was found, on another day.
+
+    Args:
+        first: the memories that a search found, of each fact one.
+        everything: the same search with duplicates and with memories that another one replaced.
+    """
+    kept = {c.id: _record(c) for c in first.candidates}
+    survivors = {
+        each.id: each.reason.removeprefix(_REDUNDANT)
+        for each in first.recall.trace.candidates
+        if each.reason.startswith(_REDUNDANT)
+    }
+    days: dict[str, set[date]] = defaultdict(set)
+    repeated = []
+    for candidate in sorted(everything.candidates, key=lambda c: _record(c).created_at):
+        survivor = kept.get(_survivor(_record(candidate), survivors, kept))
+        if survivor is None or candidate.id in kept:
+            continue
+        day = _record(candidate).created_at.date()
+        if day != survivor.created_at.date() and day not in days[survivor.id]:
+            days[survivor.id].add(day)
+            repeated.append(candidate)
+    return replace(everything, candidates=tuple(repeated))
+
+
+def _survivor(record: MemoryRecord, survivors: Mapping[str, str], kept: Mapping[str, MemoryRecord]) -> str:
+    """Return the id of the memory that stands for another one; empty if none does."""
+    if record.id in survivors:
+        return survivors[record.id]
+    by = kept.get(record.superseded_by or "")
+    return by.id if by is not None and is_part(record, by) and by.kind != "summary" else ""
+
+
+def _record(candidate: Candidate) -> MemoryRecord:
+    passage = candidate.passage
+    assert isinstance(passage, MemoryPassage)
+    return passage.record
