@@ -59,7 +59,7 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 200 times, try random data (some hours)
 	MEVE_ERASURES=$(ERASURES) MEVE_SEED=$(SEED) MEVE_FROM=$(FROM) $(BIN)/python -m pytest -v tests/memory/test_erasure_soak.py
@@ -96,7 +96,7 @@ lowest: ## Run the tests with the lowest versions that pyproject.toml allows, wi
 	$(PYTHON) -m venv --clear .venv-lowest
 	.venv-lowest/bin/python -m pip --disable-pip-version-check install --quiet uv
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct --editable '.[dev-without-torch]'
-	MEVE_WITHOUT_TORCH=1 .venv-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	MEVE_WITHOUT_TORCH=1 .venv-lowest/bin/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff format .

@@ -1,4 +1,4 @@
-"""Processes to be killed that needn't import anything first: forks of one that has imported it and done nothing else."""
+"""Processes to be killed that needn't import anything first: forks of one that has imported it and is idle."""
 
 import multiprocessing
 import os

@@ -10,6 +10,7 @@ import pytest
 
 from meve.components.embedders import embedder_needs, resolve_embedder
 from meve.components.embedders.onnx import MINILM_FOLDER, SHIPPED_MINILM, OnnxEmbedder
+from meve.components.tokenizers import resolve_tokens
 from meve.errors import ModelNotFoundError
 from meve.ports import Embedder
 from meve.testing.embedder_contract import EmbedderContract
@@ -75,3 +76,12 @@ def test_embedder_loads_without_torch() -> None:
 def test_folder_without_graph_raises(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match="exported to ONNX"):
         OnnxEmbedder.from_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["minilm", "static"])
+def test_process_loads_a_shipped_model_once(name):
+    one, other = resolve_embedder(name), resolve_embedder(name)
+    model = "_session" if name == "minilm" else "_model"
+    assert one is not other
+    assert getattr(one, model) is getattr(other, model)
+    assert resolve_tokens(None) is resolve_tokens(None)

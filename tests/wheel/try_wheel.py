@@ -25,7 +25,7 @@ OTHERS = ("llama-index", "kernel", "postgres")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")
-PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "loadfile")
+PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 
 
 def main() -> None:

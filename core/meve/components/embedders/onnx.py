@@ -1,6 +1,7 @@
 """An embedder over a BERT-like graph on ONNX Runtime, without torch: the mean of the vectors of the tokens."""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -81,13 +82,11 @@ class OnnxEmbedder:
             ConfigurationError: `threads` is below 1, or ONNX Runtime can't use `device`.
         """
         place = Path(folder)
-        graph = place / "onnx" / "model.onnx"
-        if not graph.is_file():
-            raise ModelNotFoundError(f"no file {graph}: give the folder of an embedder that was exported to ONNX")
+        session, splitter, window = _load_parts(place, device)
         return cls(
-            open_session(graph, device),
-            splitter=TextSplitter.from_folder(place),
-            window=read_window(place),
+            session,
+            splitter=splitter,
+            window=window,
             name=name or str(folder),
             threads=1 if threads is None and cuda_number(device) is not None else threads,
         )
@@ -96,11 +95,14 @@ class OnnxEmbedder:
     def load_shipped(cls, *, threads: int | None = None) -> Self:
         """Load the embedder that ships with MeVe: English, 384 dimensions, no download.
 
+        A process loads the model once; all embedders that this returns share it.
+
         Raises:
             ModelError: its files are damaged.
             ConfigurationError: `threads` is below 1.
         """
-        return cls.from_folder(MINILM_FOLDER, name=SHIPPED_MINILM, threads=threads)
+        session, splitter, window = _load_shipped_parts(MINILM_FOLDER)
+        return cls(session, splitter=splitter, window=window, name=SHIPPED_MINILM, threads=threads)
 
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,); for one that exceeds the window, see `meve.ports.Embedder`.
@@ -147,6 +149,17 @@ class OnnxEmbedder:
         if not np.isfinite(tokens).all():
             raise ModelError(f"{self.name} returned NaN or infinity: check the model's files")
         return normalize(tokens[0].mean(axis=0))
+
+
+def _load_parts(folder: Path, device: str | None = None) -> tuple["InferenceSession", TextSplitter, int]:
+    """Load the session, the splitter and the window of a model."""
+    graph = folder / "onnx" / "model.onnx"
+    if not graph.is_file():
+        raise ModelNotFoundError(f"no file {graph}: give the folder of an embedder that was exported to ONNX")
+    return open_session(graph, device), TextSplitter.from_folder(folder), read_window(folder)
+
+
+_load_shipped_parts = cache(_load_parts)
 
 
 def is_onnx_embedder(folder: Path) -> bool:

@@ -5,6 +5,7 @@ Source: Tulkens and van Dongen, Model2Vec: Fast State-of-the-Art Static Embeddin
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -67,24 +68,21 @@ class StaticEmbedder:
             ModelNotFoundError: the folder doesn't exist.
             ModelError: it holds no static model, or one that can't be read.
         """
-        place = Path(folder)
-        if not place.is_dir():
-            raise ModelNotFoundError(f"no folder {place}: give a folder saved by model2vec, or embedder='static'")
-        with wrap_errors(ModelError, f"loading the static embedder {place}"), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks
-            from model2vec import StaticModel
-
-            model = StaticModel.from_pretrained(place)
-        return cls(model, name=name or str(folder))
+        return cls(_load_model(Path(folder)), name=name or str(folder))
 
     @classmethod
     def load_shipped(cls) -> Self:
         """Load the embedder that ships with MeVe: English, 256 dimensions, no download.
 
+        A process loads the model once; all embedders that this returns share it, and take turns.
+
         Raises:
             ModelError: its files are damaged.
         """
-        return cls.from_folder(EMBEDDER_FOLDER, name=SHIPPED_EMBEDDER)
+        model, lock = _load_shipped_model(EMBEDDER_FOLDER)
+        embedder = cls(model, name=SHIPPED_EMBEDDER)
+        embedder._lock = lock
+        return embedder
 
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,), of length 1 or zero."""
@@ -106,6 +104,21 @@ class StaticEmbedder:
             vectors = self._model.encode(texts, normalize=False, max_length=None, batch_size=_TOGETHER,
                                       use_multiprocessing=False)  # fmt: skip
         return normalize(np.asarray(vectors, dtype=np.float32))
+
+
+def _load_model(folder: Path) -> "StaticModel":
+    if not folder.is_dir():
+        raise ModelNotFoundError(f"no folder {folder}: give a folder saved by model2vec, or embedder='static'")
+    with wrap_errors(ModelError, f"loading the static embedder {folder}"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks
+        from model2vec import StaticModel
+
+        return StaticModel.from_pretrained(folder)
+
+
+@cache
+def _load_shipped_model(folder: Path) -> tuple["StaticModel", ForkSafeLock]:
+    return _load_model(folder), ForkSafeLock()
 
 
 def is_static_model(folder: Path) -> bool:

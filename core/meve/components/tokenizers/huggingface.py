@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -96,8 +97,11 @@ def _splits_at_spaces(settings: Mapping[str, Any]) -> bool:
     return normalizer in _ALONE and splitter in _AT_SPACES
 
 
+@cache
 def load_minilm_tokens() -> HuggingFaceTokens:
     """Load BERT's uncased WordPiece, as used by all-MiniLM-L6-v2 and the bundled verifier; no network, no torch.
+
+    A process loads it once, and all callers share it.
 
     Raises:
         TokenizerUnavailableError: the installed file is damaged or missing.
