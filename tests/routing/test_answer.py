@@ -21,6 +21,14 @@ def checks(result):
     return [(step.plan.tier, step.verdict.check, step.verdict.passed) for step in result.steps]
 
 
+@pytest.mark.parametrize(
+    "reply", ['The user\'s answer is: "Novak"', "According to the memories, Alice.", "It is Alice Novak."]
+)
+def test_phrases_around_an_answer_are_not_looked_up(routed_memory, reply):
+    result, _ = answer(routed_memory, "What is my name?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
+
+
 def test_grounded_answer_is_returned_with_its_evidence(routed_memory):
     result, script = answer(routed_memory, "What is my name?", "Alice Novak")
     assert (result.text, result.abstained, result.escalations) == ("Alice Novak", False, 0)
@@ -77,6 +85,12 @@ def test_short_answer_that_stands_nowhere_is_not_waved_through(routed_memory):
     result, _ = answer(routed_memory, "Where does my sister work?", "At Siemens in Munich")
     assert result.abstained
     assert {step.verdict.check for step in result.steps} == {"short"}
+
+
+@pytest.mark.parametrize("reply", ["In June 2026", "Last summer", "On a Monday", "ten days ago", "29 July"])
+def test_date_that_memories_tell_by_their_own_passes(routed_memory, reply):
+    result, _ = answer(routed_memory, "When did I sell the red bike?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
 
 
 @pytest.mark.parametrize("reply", ["Yes", "no.", "3", "Three times", "about 4 weeks"])

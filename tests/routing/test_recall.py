@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import QueryError
+from meve.errors import QueryError, ValidationError
 from meve.memory import format_recall
 from meve.routing import MemoryRouter, RouterConfig, Tier
 
@@ -157,6 +157,8 @@ def test_recall_of_a_plan_follows_the_plan(router):
     plan = router.plan("What is my name?", tier=Tier.DEEP, max_tokens=60)
     recall = router.recall(plan)
     assert (recall.plan.tier, recall.max_tokens) == (Tier.DEEP, 60)
+    with pytest.raises(ValidationError, match="must be left out with a plan"):
+        router.recall(plan, tier="profile")
 
 
 def test_empty_memory_gives_empty_evidence(memory):

@@ -132,9 +132,9 @@ def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: R
     if not config.check_short or _YES_NO.fullmatch(answer.casefold()):
         return Verdict(passed=True, check="short", reason="the answer is short")
     told = _stems(" ".join([plan.question, *_texts(evidence)]))
-    wanted = _stems(answer)
+    wanted = _stems(answer) - _PHRASES
     if asks_for_calculation(plan.question) or plan.intent in ("order", "when"):
-        wanted = {word for word in wanted if not word[0].isdigit() and word not in _NUMBER_STEMS}
+        wanted = {word for word in wanted if not word[0].isdigit() and word not in _CALCULABLE_STEMS}
     missing = wanted - told
     share = 1 - len(missing) / len(wanted) if wanted else 1.0
     if 2 * len(missing) > len(wanted):
@@ -144,12 +144,19 @@ def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: R
     return Verdict(passed=True, check="short", reason="the words of the short answer are in the evidence", score=share)
 
 
-_NUMBER_WORDS = """
+_CALCULABLE = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand once twice thrice times second minute
-hour day week month year ago dollars euros about around approximately roughly nearly almost
+hour day week month year ago dollars euros about around approximately roughly nearly almost today yesterday last early
+mid late beginning end january february march april may june july august september october november december monday
+tuesday wednesday thursday friday saturday sunday spring summer autumn winter morning afternoon evening weekend
 """
-_NUMBER_STEMS = frozenset(stem(word) for word in _NUMBER_WORDS.split())
+_CALCULABLE_STEMS = frozenset(stem(word) for word in _CALCULABLE.split())
+"""Stems of numbers and dates, which a model may compute from the dates of memories."""
+
+
+_PHRASES = frozenset(stem(word) for word in ("user", "answer", "question", "memory", "according"))
+"""Stems of words in which small models wrap an answer, as in `The user's answer is: Oslo`."""
 
 
 def _stems(text: str) -> set[str]:
@@ -198,7 +205,7 @@ def _verify(
 
 def _share(answer: str, texts: Sequence[str]) -> float:
     """Return the share of an answer's distinct words that stand in texts, in [0, 1]; 1 for an answer without any."""
-    wanted = _stems(answer)
+    wanted = _stems(answer) - _PHRASES
     return len(wanted & _stems(" ".join(texts))) / len(wanted) if wanted else 1.0
 
 

@@ -120,9 +120,13 @@ class MemoryRouter:
 
         Raises:
             QueryError: the question is blank, or leaves no room for evidence in the model's window.
-            ValidationError: an unknown tier, or a budget below 1.
+            ValidationError: an unknown tier, a budget below 1, or either of them with a plan.
             ModelError: the embedder or the verifier failed.
         """
+        if isinstance(question, RoutePlan) and (tier is not None or max_tokens is not None):
+            raise ValidationError(
+                "tier and max_tokens must be left out with a plan, which holds them: replace(plan, …)"
+            )
         plan = question if isinstance(question, RoutePlan) else self.plan(question, tier=tier, max_tokens=max_tokens)
         is_fixed = max_tokens is not None or plan.max_tokens != self.config.budget(plan.tier)
         return self._recall(plan, replace(self._reader, without=without), fixed=is_fixed)
