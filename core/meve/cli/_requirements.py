@@ -19,6 +19,7 @@ BENCH: Mapping[str, tuple[str, ...]] = {
     "small-context": ("matplotlib",),
     "dialogue-speed": (),
     "trajectory": (),
+    "routing": ("matplotlib",),
 }
 """The modules of the extra `bench` that each experiment needs."""
 

@@ -3,13 +3,14 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from meve.cli._bench_arguments import add_working_directory, check_data_folder, parse_sizes, split_names
 from meve.cli._bench_tables import print_changes, print_failures, print_memory_results, print_results
 from meve.cli._error_handling import handle_errors
 from meve.cli._render import print_line, progress_bar
@@ -104,10 +105,10 @@ def quality(
     from meve.evaluation.datasets import SETS
     from meve.evaluation.experiments.quality import QualityOptions, run_quality
 
-    _add_working_directory(peers)
-    names = tuple(SETS) if sets is None else _names(sets)
+    add_working_directory(peers)
+    names = tuple(SETS) if sets is None else split_names(sets)
     options = QualityOptions(
-        data=_data_folder(data, names, "; --sets own needs none"),
+        data=check_data_folder(data, names, "; --sets own needs none"),
         to=to or HOME / "quality",
         cache=cache,
         sets=names,
@@ -140,7 +141,7 @@ def paper(
     from meve.evaluation.experiments._experiment import RetrievalOptions
     from meve.evaluation.experiments.paper import run_paper
 
-    data = _data_folder(data, ("wikipedia", "hotpotqa"))
+    data = check_data_folder(data, ("wikipedia", "hotpotqa"))
     tables = data / "tokenizers" / "tiktoken_cache"
     if tables.is_dir():
         os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(tables))
@@ -170,7 +171,7 @@ def speed(
 
     folder = to or HOME / "speed"
     with progress_bar() as advance:
-        results = run_speed(SpeedOptions(to=folder, sizes=_sizes(sizes), ivf=_sizes(ivf)), advance)
+        results = run_speed(SpeedOptions(to=folder, sizes=parse_sizes(sizes), ivf=parse_sizes(ivf)), advance)
     print_line(format_report(results, _command()))
     print_line(f"report: {write(results, folder, _command())}")
 
@@ -194,7 +195,7 @@ def memory(
     from meve.evaluation.experiments.memory.environment import QUICK, Sizes
     from meve.evaluation.experiments.memory.suite import MemoryBenchOptions, run_memory
 
-    names, sizes = None if only is None else _names(only), QUICK if quick else Sizes()
+    names, sizes = None if only is None else split_names(only), QUICK if quick else Sizes()
     options = MemoryBenchOptions(only=names, data=data, sizes=sizes, seed=seed, embedder=embedder)
     _measure_memory(run_memory, options, to)
 
@@ -220,10 +221,10 @@ def memory_recall(
     from meve.evaluation.experiments.memory.recall import RecallOptions, run_memory_recall
     from meve.evaluation.experiments.memory.talks import KINDS
 
-    chosen = tuple(KINDS) if kinds == "all" else _names(kinds)
-    _add_working_directory(peers)
+    chosen = tuple(KINDS) if kinds == "all" else split_names(kinds)
+    add_working_directory(peers)
     options = RecallOptions(
-        data=_data_folder(data, chosen, "; --kinds own needs none"),
+        data=check_data_folder(data, chosen, "; --kinds own needs none"),
         kinds=chosen,
         verify=verify,
         held_out=held_out,
@@ -249,7 +250,7 @@ def memory_speed(
     require_for_bench("memory-speed")
     from meve.evaluation.experiments.memory.memory_speed import MemorySpeedOptions, run_memory_speed
 
-    options = MemorySpeedOptions(data=_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
+    options = MemorySpeedOptions(data=check_data_folder(data, ("locomo",)), large=large, folder=folder, seed=seed)
     _measure_memory(run_memory_speed, options, to)
 
 
@@ -263,7 +264,7 @@ def dialogue_speed(
     require_for_bench("dialogue-speed")
     from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 
-    options = DialogueSpeedOptions(data=_data_folder(data, ("irc",)), turns=turns, seed=seed)
+    options = DialogueSpeedOptions(data=check_data_folder(data, ("irc",)), turns=turns, seed=seed)
     _measure_memory(run_dialogue_speed, options, to)
 
 
@@ -288,9 +289,9 @@ def small_context(
     require_for_bench("small-context", embedder=embedder, entities=entities)
     from meve.evaluation.experiments.small_context.experiment import SmallContextBenchOptions, run_small_context
 
-    _add_working_directory(reader)
+    add_working_directory(reader)
     options = SmallContextBenchOptions(
-        data=_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, skip=skip,
+        data=check_data_folder(data, ("2wiki", "irc", "locomo")), questions=None if full else questions, skip=skip,
         chat=chat, seed=seed, embedder=embedder, entities=entities, reader=reader,
     )  # fmt: skip
     _measure_memory(run_small_context, options, to)
@@ -308,47 +309,50 @@ def trajectory(
     require_for_bench("trajectory", embedder=embedder)
     from meve.evaluation.experiments.trajectory.experiment import TrajectoryOptions, run_trajectory
 
-    names = _names(sets)
-    options = TrajectoryOptions(data=_data_folder(data, names), sets=names, cases=cases, seed=seed, embedder=embedder)
+    names = split_names(sets)
+    options = TrajectoryOptions(
+        data=check_data_folder(data, names), sets=names, cases=cases, seed=seed, embedder=embedder
+    )
     _measure_memory(run_trajectory, options, to)
 
 
-def _add_working_directory(functions: object) -> None:
-    """Let `module:function` name a module in the working directory."""
-    if functions:
-        sys.path.insert(0, os.getcwd())
+def routing(
+    data: Data = None,
+    to: To = None,
+    cache: Cache = HOME / "cache",
+    sets: Annotated[str, typer.Option(help="Comma-separated sets.", metavar="A,B")] = "locomo,longmemeval",
+    peers: Peers = None,
+    questions: Annotated[int, typer.Option(min=1, help="Number of questions per set and half.")] = 100,
+    full: Full = False,
+    seed: Seed = 42,
+    embedder: EmbedderName = None,
+) -> None:
+    """Measure the evidence that routed tiers find per token, the router's accuracy, and abstention. Resumes a run."""
+    require_for_bench("routing", embedder=embedder)
+    from meve.evaluation.experiments.routing.experiment import RoutingOptions, run_routing
+
+    add_working_directory(peers)
+    names = split_names(sets)
+    options = RoutingOptions(
+        data=check_data_folder(data, names), to=to or HOME / "routing", cache=cache, sets=names,
+        peers=tuple(dict.fromkeys(peers or ())), questions=None if full else questions, embedder=embedder, seed=seed,
+    )  # fmt: skip
+    _measure_memory(run_routing, options, to)
 
 
 def _command() -> str:
     return shlex.join(["meve", *sys.argv[1:]])
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-
-
-def _data_folder(data: Path | None, sets: Sequence[str], hint: str = "") -> Path:
-    """Return the folder of the sets; the set `own` comes with the package and needs none."""
-    if data is None and set(sets) != {"own"}:
-        raise typer.BadParameter(f"--data DIR is missing: the folder with a folder for each set{hint}")
-    return data or Path()
-
-
-def _sizes(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(size) for size in text.replace("_", "").split(",") if size.strip())
-    except ValueError as cause:
-        raise typer.BadParameter(f"sizes must be comma-separated whole numbers, got {text!r}") from cause
-
-
 def _measure_memory(run: Callable[[_T, "StageProgress"], "MemoryResults"], options: _T, to: Path | None) -> None:
-    from meve.evaluation.report import memory_report, small_context_report
+    from meve.evaluation.report import memory_report, routing_report, small_context_report
 
     with progress_bar() as advance:
         results = run(options, advance)
     print_memory_results(results)
-    report = small_context_report if results.experiment == "small-context" else memory_report
-    print_line(f"report: {report.write(results, to or HOME / results.experiment, _command())}")
+    writers = {"small-context": small_context_report.write, "routing": routing_report.write}
+    write = writers.get(results.experiment, memory_report.write)
+    print_line(f"report: {write(results, to or HOME / results.experiment, _command())}")
 
 
 def _measure_retrieval(
@@ -378,5 +382,6 @@ for _experiment in (
     small_context,
     dialogue_speed,
     trajectory,
+    routing,
 ):
     bench_app.command()(handle_errors(_experiment))

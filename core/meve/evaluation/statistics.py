@@ -47,6 +47,26 @@ def mean_interval(values: Sequence[float], *, seed: int) -> Interval:
     return _percentile_interval(float(data.mean()), means, len(data))
 
 
+def clustered_interval(values: Sequence[float], clusters: Sequence[str], *, seed: int) -> Interval:
+    """Return the mean of one value per question; whole clusters are drawn, since their questions aren't independent.
+
+    Args:
+        values: one per question, at least one.
+        clusters: the cluster of each question, such as its conversation.
+        seed: seed of the bootstrap.
+
+    Raises:
+        ValueError: `values` and `clusters` differ in length.
+    """
+    groups: dict[str, list[float]] = {}
+    for value, cluster in zip(values, clusters, strict=True):
+        groups.setdefault(cluster, []).append(value)
+    sums, counts = (np.array([measure(group) for group in groups.values()]) for measure in (sum, len))
+    drawn = _draw_indices(len(groups), seed)
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    return _percentile_interval(float(sums.sum() / counts.sum()), means, len(values))
+
+
 def percentile_interval(values: Sequence[float], percent: float, *, seed: int) -> Interval:
     """Return a percentile of the values.
 

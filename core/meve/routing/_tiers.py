@@ -14,6 +14,7 @@ from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader
 from meve.routing._repeated_events import find_repeated
 from meve.routing._rules import counts_events
+from meve.routing._tellers import prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
 from meve.types import Candidate, Dropped
@@ -151,7 +152,7 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
 
 def _verified(question: str, candidates: Iterable[Candidate], reader: MemoryReader) -> list[Candidate]:
     """Return the candidates, best first by the policy's score and, of the first ones, the verifier's probability."""
-    ordered = sorted(candidates, key=_rank)
+    ordered = sorted(prefer_teller(question, list(candidates)), key=_rank)
     head, tail = ordered[:VERIFIED], ordered[VERIFIED:]
     if not head:
         return []

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
+from meve.memory._runtime import MemoryOptions
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
 from meve.ports import Embedder
@@ -35,7 +36,7 @@ NAME = "memory recall"
 """The name of the figures about LoCoMo; those of another kind have its name in brackets."""
 K, FUSED_DEPTH = 10, 200
 """Memories a question; the depth of the rankings that are fused."""
-MEMORY = "memory"
+MEMORY, FUSED = "memory", "both, by reciprocal rank"
 RECALL, MS = f"recall@{K}", "ms"
 HALVES = ("half for tuning", "other half")
 BUDGET = 50_000
@@ -112,9 +113,9 @@ def _ask(
     if options.held_out and len({q.user for q in questions}) < 2:
         raise EvaluationError("held_out needs questions about at least two conversations, got one")
     tally = Tally(name, options.seed, against=MEMORY)
-    with _open_filled(turns, embedder) as memory:
+    with open_filled(turns, embedder) as memory:
         searches = {
-            **_baselines(turns, embedder),
+            **make_baselines(turns, embedder),
             MEMORY: _memory_search(memory),
             **{name: peer(turns) for name, peer in peers.items()},
             **({"memory, verified": _memory_search(memory, verify=True)} if options.verify else {}),
@@ -131,7 +132,8 @@ def _ask(
     return tally
 
 
-def _baselines(turns: Turns, embedder: Embedder) -> dict[str, MemorySearch]:
+def make_baselines(turns: Turns, embedder: Embedder, k: int = K) -> dict[str, MemorySearch]:
+    """Return plain searches of the k best turns, by name: BM25, vectors, and both fused by reciprocal ranks."""
     plain = {user: build_bm25([t.text for t in own]) for user, own in turns.items()}
     dated = {user: build_bm25([f"{t.text} {t.at:%d %B %Y}" for t in own]) for user, own in turns.items()}
     vectors = {user: np.asarray(embedder.embed_passages([t.text for t in own])) for user, own in turns.items()}
@@ -146,32 +148,33 @@ def _baselines(turns: Turns, embedder: Embedder) -> dict[str, MemorySearch]:
 
     def fused(user: str, question: str) -> list[int]:
         rankings = by_words(plain, user, question, FUSED_DEPTH), by_vectors(user, question, FUSED_DEPTH)
-        return fuse_ranks(*rankings)[:K]
+        return fuse_ranks(*rankings)[:k]
 
     def search(rows: Callable[[str, str], Sequence[int]]) -> MemorySearch:
         return lambda user, question: [turns[user][row].id for row in rows(user, question)]
 
     return {
-        "bm25": search(lambda user, question: by_words(plain, user, question, K)),
-        "bm25, dated": search(lambda user, question: by_words(dated, user, question, K)),
-        "vectors": search(lambda user, question: by_vectors(user, question, K)),
-        "both, by reciprocal rank": search(fused),
+        "bm25": search(lambda user, question: by_words(plain, user, question, k)),
+        "bm25, dated": search(lambda user, question: by_words(dated, user, question, k)),
+        "vectors": search(lambda user, question: by_vectors(user, question, k)),
+        FUSED: search(fused),
     }
 
 
 @contextmanager
-def _open_filled(turns: Turns, embedder: Embedder) -> Iterator[GovernedMemory]:
+def open_filled(turns: Turns, embedder: Embedder, **options: Unpack[MemoryOptions]) -> Iterator[GovernedMemory]:
+    """Open a new memory that holds each turn as a memory of its session, and is deleted afterwards."""
     policy = _policy({})
     with (
         TemporaryDirectory() as folder,
-        GovernedMemory.open(Path(folder) / "memory.db", policy=policy, embedder=embedder) as memory,
+        GovernedMemory.open(Path(folder) / "memory.db", policy=policy, embedder=embedder, **options) as memory,
     ):
         runtime = memory._runtime
         for user, own in turns.items():
             with runtime.store.writing() as transaction:
                 for turn in own:
                     record = make_record(
-                        turn.text, user_id=user, source="chat_user", policy_class="canonical", id=turn.id,
+                        turn.text, user_id=user, source=turn.source, policy_class="canonical", id=turn.id,
                         session_id=turn.session, policy=policy, now=turn.at, classifier=runtime.classifier,
                         tagger=runtime.tagger,
                     )  # fmt: skip

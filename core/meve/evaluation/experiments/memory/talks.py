@@ -21,6 +21,7 @@ from meve.errors import EvaluationError
 from meve.evaluation.datasets._assembly import packaged_file
 from meve.evaluation.datasets._row_reader import Row, index_rows, read_rows
 from meve.evaluation.experiments._experiment import SEED
+from meve.memory.policy import RecordSource
 
 USERS, USERS_PER_DOMAIN = 4, 2
 """LongMemEval's sessions are dealt to so many users, and those of each domain of mtRAG-UN to so many."""
@@ -37,6 +38,7 @@ class ConversationTurn:
     session: str
     text: str
     at: datetime
+    source: RecordSource = "chat_user"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,10 +120,11 @@ def read_told(data: Path, *, within_long: bool = False) -> Talk:
     ids: dict[str, str] = {}
     for row in read_rows(folder / "evidence_turns.jsonl"):
         if (owner := row.text("user_id")) in users:
-            id, text, at = row.text("id"), row.text("content"), _moment(row.text("session_date"))
+            id, text, at = row.text("id"), row.text("content"), parse_moment(row.text("session_date"))
             ids[id] = same.setdefault((users[owner], text), id)
             if ids[id] == id:  # several owners may have told the same
-                evidence[users[owner]].append(ConversationTurn(id=id, session=id, text=text, at=at))
+                turn = ConversationTurn(id=id, session=id, text=text, at=at, source=_source(row))
+                evidence[users[owner]].append(turn)
     turns = {user: _mixed(evidence[user], others[user], within_long=within_long) for user in evidence}
     return Talk(
         turns={user: sorted(own, key=lambda turn: turn.at) for user, own in turns.items()},
@@ -246,17 +249,21 @@ def _other_turns(folder: Path) -> Iterator[tuple[ConversationTurn, int]]:
     seen: set[str] = set()
     for row in read_rows(folder / "conversations.jsonl.gz"):
         for session in row.rows("sessions"):
-            name, at = session.text("session_id"), _moment(session.text("date"))
+            name, at = session.text("session_id"), parse_moment(session.text("date"))
             if name in seen or name.startswith("answer_"):
                 continue
             for n, turn in enumerate(session.rows("turns")):
                 if text := turn.text("content", blank=True).strip():
                     id = f"{name}-{n}"
-                    yield ConversationTurn(id=id, session=id, text=text, at=at), len(seen)
+                    yield ConversationTurn(id=id, session=id, text=text, at=at, source=_source(turn)), len(seen)
             seen.add(name)
 
 
-def _moment(date: str) -> datetime:
+def _source(turn: Row) -> RecordSource:
+    return "chat_assistant" if turn.values.get("role") == "assistant" else "chat_user"
+
+
+def parse_moment(date: str) -> datetime:
     """Return the moment of LongMemEval's notation, such as `2023/05/20 (Sat) 11:17`."""
     return datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
 

@@ -1,0 +1,102 @@
+"""The report of the routing experiment: tables, and pictures like the MemFlow paper's figures 3 and 5."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
+from meve.evaluation.experiments.routing import scores
+from meve.evaluation.experiments.routing.systems import BASELINE, HISTORY, MEMORY, RANDOM, ROUTED
+from meve.evaluation.report import write_report
+from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
+from meve.evaluation.report.memory_report import tabulate_figures
+from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
+
+TYPES_PICTURE, TOKENS_PICTURE = "routing-question-types.svg", "routing-recall-against-tokens.svg"
+DESCRIPTIONS = {
+    scores.EVIDENCE: "The share of questions with all evidence turns in the context, by token budget.",
+    scores.ANY: "The share of questions with at least one evidence turn in the context.",
+    scores.TOKENS: "Mean tokens of the context.",
+    scores.DIFFERENCE: f"The share of questions with all evidence, minus that of {BASELINE}, over the same questions.",
+    scores.TYPES: "`own` is the budget that the router chose.",
+    scores.ROUTES: "Right: the tier of the question's type, by `cases.TIER_OF`. Below, the frequency of each tier.",
+    scores.ABSTENTION: "Refused from the evidence alone, without a language model.",
+}
+
+
+def format_report(results: MemoryResults, command: str, pictures: Sequence[Path] = ()) -> str:
+    """Return the report as Markdown."""
+    parts = ["# Routing", f"    {command}", _about(results), *format_pictures(pictures)]
+    for name in results.experiments:
+        _, _, section = name.partition(": ")
+        table = format_table(*tabulate_figures(results.of(name), intervals=True))
+        parts += [f"## {name}", DESCRIPTIONS[section], table]
+    return join_parts(parts)
+
+
+def _about(results: MemoryResults) -> str:
+    settings = results.settings
+    return (
+        "Each system sees the same turns. Flat searches print them as plain text, which costs the fewest tokens; the "
+        "memory and the router add dates. Choices were made on the tuning half. Intervals draw whole histories "
+        "(LoCoMo: conversations; LongMemEval: the histories of its users), and for shares are Wilson's. "
+        f"Questions per set and half: {settings['questions']}; seed {settings['seed']}; embedder "
+        f"{settings['embedder']}; verifier {settings['verifier']}; tokens by {settings['tokens']}. "
+        f"{format_versions(settings['versions'])}."
+    )
+
+
+def draw(results: MemoryResults, folder: Path) -> list[Path]:
+    """Draw recall and tokens by question type, and recall against tokens, as SVG.
+
+    Raises:
+        MissingExtraError: matplotlib isn't installed.
+    """
+    prepare_matplotlib()
+    names = [name.partition(": ")[0] for name in results.experiments if name.endswith(f": {scores.TYPES}")]
+    return [_draw_types(results, names, folder / TYPES_PICTURE), _draw_tokens(results, names, folder / TOKENS_PICTURE)]
+
+
+def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Path:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False, layout="constrained")
+    for axis, name in zip(axes[0], names, strict=True):
+        values = {(f.system, f.measure): f.interval.value for f in results.of(f"{name}: {scores.TYPES}")}
+        types = list(dict.fromkeys(type for type, _ in values))
+        axis.bar(types, [values[type, scores.OWN_TOKENS] for type in types], color=THEIRS)
+        axis.set(title=name, ylabel="tokens of the context (bars)")
+        axis.tick_params(axis="x", rotation=30)
+        right = axis.twinx()
+        for label, colour in ((scores.OWN_RECALL, OURS), (scores.FLAT_RECALL, "#b7791f")):
+            right.plot(types, [values[type, label] for type in types], "o-", ms=4, color=colour, label=label)
+        right.set(ylim=(0, 1.02), ylabel="all evidence (lines)")
+        right.legend(fontsize=7)
+    return save_figure(figure, file)
+
+
+def _draw_tokens(results: MemoryResults, names: Sequence[str], file: Path) -> Path:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False, layout="constrained")
+    for axis, name in zip(axes[0], names, strict=True):
+        recall = results.of(f"{name}: {scores.EVIDENCE}")
+        tokens = {_key(f): f.interval.value for f in results.of(f"{name}: {scores.TOKENS}")}
+        for system in dict.fromkeys(f.system for f in recall):
+            points = sorted((tokens[_key(f)], f.interval.value) for f in recall if f.system == system)
+            if system in (RANDOM, HISTORY) or len(points) < 3:
+                continue
+            bold = 2.2 if system in (ROUTED, MEMORY) else 1.1
+            axis.plot(*zip(*points, strict=True), "o-", ms=3, lw=bold, label=system)
+        axis.set(title=name, xscale="log", xlabel="tokens of the context", ylabel="all evidence", ylim=(0, 1.02))
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=7)
+    return save_figure(figure, file)
+
+
+def _key(figure: Figure) -> tuple[str, str]:
+    return figure.system, figure.measure.partition("@")[2]
+
+
+write = partial(write_report, draw, format_report)
+"""Writes the report of the routing experiment."""

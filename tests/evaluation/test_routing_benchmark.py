@@ -1,0 +1,172 @@
+"""The routing experiment, on small data."""
+
+import gzip
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from meve.errors import ConfigurationError, DatasetError
+from meve.evaluation._journal import ROWS
+from meve.evaluation.experiments.memory.memory_results import MemoryResults
+from meve.evaluation.experiments.routing.cases import TIER_OF, read_locomo_cases, read_longmemeval_cases
+from meve.evaluation.experiments.routing.experiment import RoutingOptions, run_routing, sample_cases
+from meve.evaluation.experiments.routing.systems import FIXED, ROUTED
+from meve.evaluation.report import routing_report
+from meve.evaluation.statistics import clustered_interval
+from meve.routing import Tier
+
+TOPICS = ("the red kite", "the oak table", "the piano", "the harbour", "the old mill", "the ginger cat")
+
+
+def write_lines(file, rows):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(map(json.dumps, rows)))
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Write two conversations, in which Ann says one thing about each topic, and seven questions about the first."""
+    conversations, questions = [], []
+    for c in range(2):
+        turns = [
+            {"dia_id": f"D1:{n}", "speaker": "Ann" if n % 2 else "Bob", "text": f"Last week I painted {topic} blue."}
+            for n, topic in enumerate(TOPICS, start=1)
+        ]
+        session = {"session_id": 1, "date_time": "", "timestamp": "2023-05-08T13:56:00", "turns": turns}
+        conversations.append({"conversation_id": f"c{c}", "speakers": ["Ann", "Bob"], "sessions": [session]})
+    labels = [
+        (4, "single_hop", ["D1:1"], {}),
+        (4, "single_hop", ["D1:2"], {"audit": {"error_type": "WRONG_CITATION", "correct_evidence": ["D1:3"]}}),
+        (4, "single_hop", ["D1:3"], {"audit": {"error_type": "ATTRIBUTION_ERROR", "correct_evidence": ["D1:3"]}}),
+        (4, "single_hop", ["D1:4"], {"evidence_unresolved": ["D9:9"]}),
+        (1, "multi_hop", ["D1:1", "D1:5"], {}),
+        (2, "temporal", ["D1:6"], {}),
+        (5, "adversarial", ["D1:2"], {"adversarial_answer": "green"}),
+    ]
+    for c in range(2):
+        for n, (category, name, evidence, more) in enumerate(labels):
+            about = " and ".join(TOPICS[int(id[3:]) - 1] for id in evidence)
+            questions.append(
+                {
+                    "id": f"c{c}-q{n}", "conversation_id": f"c{c}", "question": f"Who painted {about} blue?",
+                    "answer": "Ann", "category": category, "category_name": name, "evidence": evidence, **more,
+                }
+            )  # fmt: skip
+    write_lines(tmp_path / "locomo" / "conversations.jsonl", conversations)
+    write_lines(tmp_path / "locomo" / "questions.jsonl", questions)
+    return tmp_path
+
+
+def test_audit_corrects_evidence_and_leaves_out_false_premises(data):
+    cases = {case.id: case for case in read_locomo_cases(data).cases}
+    assert cases["c0-q1"].evidence == {"D1:3"}
+    assert cases["c0-q1"].answers == ()
+    assert "c0-q2" not in cases
+    assert "c0-q3" not in cases
+    assert (cases["c0-q0"].answers, cases["c0-q0"].tier) == (("Ann",), Tier.TARGETED)
+    assert (cases["c0-q6"].evidence, cases["c0-q6"].answers, cases["c0-q6"].tier) == (frozenset(), (), None)
+
+
+def test_halves_share_no_conversation_and_questions_come_after_it(data):
+    cases = read_locomo_cases(data).cases
+    assert {case.half: case.unit for case in cases} == {"tuning": "c0", "table": "c1"}
+    assert all(case.at > datetime(2023, 5, 8, 13, 56, tzinfo=UTC) for case in cases)
+
+
+def test_every_question_type_with_an_answer_has_a_tier(data):
+    assert {case.type for case in read_locomo_cases(data).cases if case.evidence} <= TIER_OF.keys()
+
+
+def test_longmemeval_questions_know_their_date_evidence_and_user(tmp_path):
+    folder = tmp_path / "longmemeval"
+    turn = {"id": "t1", "user_id": "u1", "session_date": "2023/05/20 (Sat) 11:17", "role": "assistant",
+            "content": "Try the harbour."}  # fmt: skip
+    question = {"id": "q1", "user_id": "u1", "question_type": "single-session-assistant", "abstention": False,
+                "question": "Where?", "question_date": "2023/05/30 (Tue) 23:40", "answer": "harbour",
+                "evidence_turn_ids": ["t1"]}  # fmt: skip
+    unknown = {**question, "id": "q2", "user_id": "u2", "abstention": True, "evidence_turn_ids": []}
+    write_lines(folder / "evidence_turns.jsonl", [turn])
+    write_lines(folder / "questions.jsonl", [question, unknown])
+    sessions = [{"session_id": "s1", "date": "2023/05/20 (Sat) 11:17", "turns": [{"role": "user", "content": "Hi."}]}]
+    (folder / "conversations.jsonl.gz").write_bytes(gzip.compress(json.dumps({"sessions": sessions}).encode()))
+    dataset = read_longmemeval_cases(tmp_path)
+    assert [(c.evidence, c.unit, c.at.day) for c in dataset.cases] == [({"t1"}, "u1", 30), (frozenset(), "u2", 30)]
+    assert {turn.text: turn.source for turns in dataset.turns.values() for turn in turns} == {
+        "Try the harbour.": "chat_assistant", "Hi.": "chat_user",
+    }  # fmt: skip
+
+
+def test_smaller_sample_is_the_beginning_of_a_larger_one(data):
+    cases = read_locomo_cases(data).cases
+    one, two = sample_cases(cases, 1, 42), sample_cases(cases, 2, 42)
+    assert [case.half for case in two] == ["tuning", "tuning", "table", "table"]
+    assert [case.id for case in one] == [two[0].id, two[2].id]
+
+
+def test_intervals_draw_whole_histories():
+    values, clusters = [1.0, 1.0, 0.0, 0.0], ["a", "a", "b", "b"]
+    both = clustered_interval(values, clusters, seed=1)
+    assert (both.value, both.low, both.high, both.n) == (0.5, 0.0, 1.0, 4)
+    one = clustered_interval(values, ["a"] * 4, seed=1)
+    assert (one.low, one.high) == (0.5, 0.5)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return the results of a run, and its options."""
+    folder = tmp_path_factory.mktemp("routing")
+    data.__wrapped__(folder)
+    options = RoutingOptions(
+        data=folder, to=folder / "run", cache=folder / "cache", sets=("locomo",), embedder="static"
+    )
+    return run_routing(options), options
+
+
+def test_figures_hold_recall_tokens_routes_and_abstention(finished):
+    results, _ = finished
+    evidence = "locomo, table half: all evidence"
+    assert results.value(evidence, "router", "all evidence @ 500").value == 1.0
+    assert results.value(evidence, "flat bm25", "all evidence @ 2000").value == 1.0
+    assert results.value(evidence, ROUTED, "all evidence @ own").n == 4
+    for figure in results.of("locomo, table half: tokens"):
+        limit = figure.measure.partition("@ ")[2]
+        assert limit == "own" or figure.interval.value <= int(limit)
+    routes = "locomo, table half: routes"
+    assert results.value(routes, "adversarial, no answer", "deep").n == 1
+    frequencies = [results.value(routes, "all types", tier).value for tier in Tier]
+    assert sum(frequencies) == pytest.approx(1.0)
+    assert {c.system for c in results.curves} >= {"no answer in the memory", "answerable"}
+
+
+def test_fixed_tiers_are_measured_at_equal_and_at_own_budgets(finished):
+    results, _ = finished
+    for system in FIXED:
+        for budget in ("500", "own"):
+            assert results.value("locomo, table half: tokens", system, f"tokens @ {budget}").value > 0
+
+
+def test_finished_run_is_not_asked_again(finished):
+    results, options = finished
+    rows = (options.to / ROWS).read_bytes()
+    assert run_routing(options).figures == results.figures
+    assert (options.to / ROWS).read_bytes() == rows
+
+
+def test_report_shows_every_table_and_survives_saving(finished, tmp_path):
+    pytest.importorskip("matplotlib")
+    results, _ = finished
+    file = routing_report.write(results, tmp_path, "meve bench routing")
+    text = file.read_text()
+    assert all(name in text for name in results.experiments)
+    assert (tmp_path / routing_report.TYPES_PICTURE).stat().st_size > 0
+    assert MemoryResults.load(tmp_path / "results.json") == results
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [({"sets": ("nothing",)}, ConfigurationError, "unknown set 'nothing'"), ({}, DatasetError, "locomo")],
+)
+def test_unknown_or_absent_set_is_refused(tmp_path, options, error, message):
+    with pytest.raises(error, match=message):
+        run_routing(RoutingOptions(data=tmp_path, to=tmp_path / "run", cache=tmp_path / "cache", **options))
