@@ -5,7 +5,9 @@ import os
 from contextlib import contextmanager
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.memory.writing_child", "tests.retrieval.saving_child"])
+_CONTEXT.set_forkserver_preload(
+    ["tests.memory.writing_child", "tests.memory.maintaining_child", "tests.retrieval.saving_child"]
+)
 
 
 @contextmanager

@@ -20,6 +20,8 @@ PEOPLE = (
 )  # fmt: skip
 OF_OTHERS = 0.15
 """The share of pairs whose statements are both about another person."""
+ELSEWHERE = 0.2
+"""The share of pairs whose newer statement is about another thing, so that both hold."""
 UNPUNCTUATED = 0.2
 """The share of pairs without full stops."""
 
@@ -28,11 +30,15 @@ UNPUNCTUATED = 0.2
 class Attribute:
     """Patterns of statements about one attribute; `{v}` is its value, and `{p}` another person."""
 
+    about: str
+    """A word for what it is about; attributes about the same may end each other."""
     values: Sequence[str]
     says: Sequence[str]
     """The user says it of himself or of a thing."""
     others: Sequence[str] = ()
     """Of another person."""
+    others_changes: Sequence[str] = ()
+    """A new value of another person is announced; the old one may be named as `{o}`."""
     changes: Sequence[str] = ()
     """A new value is announced; the old one may be named as `{o}`."""
     ends: Sequence[str] = ()
@@ -58,6 +64,8 @@ def make_attribute_pairs(count: int, rng: random.Random) -> Iterator[LabelledPai
         newer, is_end = _make_newer(attribute, first, second, rng)
         if attribute.others and rng.random() < OF_OTHERS:
             older, newer, is_end = _of_others(attribute, first, second, rng)
+        if rng.random() < ELSEWHERE:
+            newer, is_end = _say_anything(_choose_other(attribute, attributes, rng), rng), False
         if rng.random() < UNPUNCTUATED:
             older, newer = older.rstrip("."), newer.rstrip(".")
         if older != newer:
@@ -86,12 +94,27 @@ def _make_newer(attribute: Attribute, first: str, second: str, rng: random.Rando
     return _fill(rng.choice(attribute.says), second, "", rng), not attribute.many
 
 
+def _choose_other(attribute: Attribute, attributes: Sequence[Attribute], rng: random.Random) -> Attribute:
+    """Return an attribute that is about another thing, in every second case one with values in common if there is."""
+    others = [other for other in attributes if other.about != attribute.about]
+    alike = [other for other in others if not set(other.values).isdisjoint(attribute.values)]
+    return rng.choice(alike if alike and rng.random() < 0.5 else others)
+
+
+def _say_anything(attribute: Attribute, rng: random.Random) -> str:
+    """Return what is said of an attribute, or announces its change or its end."""
+    first, second = rng.sample(list(attribute.values), 2)
+    return _fill(rng.choice((*attribute.says, *attribute.changes, *attribute.ends)), second, first, rng)
+
+
 def _of_others(attribute: Attribute, first: str, second: str, rng: random.Random) -> tuple[str, str, bool]:
     """Return statements about one other person or about two, and whether the newer one ends the older one."""
     one, other = rng.sample(PEOPLE, 2)
     is_same = rng.random() < 0.5
     older = rng.choice(attribute.others).format(p=one, v=first)
-    newer = rng.choice(attribute.others).format(p=one if is_same else other, v=second)
+    patterns = (*attribute.others, *attribute.others_changes)
+    newer = rng.choice(patterns).format(p=one if is_same else other, v=second, o=first)
+    older, newer = (text[0].upper() + text[1:] for text in (older, newer))
     return older, newer, is_same and not attribute.many
 
 

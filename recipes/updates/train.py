@@ -1,10 +1,11 @@
 """Trains the model that tells whether a newer statement ends what an older one tells, and packages it.
 
     python -m recipes.updates.train --data DATA --base MODEL --work WORK --to FOLDER
-    python -m recipes.updates.train --further --base MODEL --work WORK --to FOLDER
+    python -m recipes.updates.train --further second --base MODEL --work WORK --to FOLDER
+    python -m recipes.updates.train --further third --base MODEL --work WORK --to FOLDER
 
-MODEL is the weights for torch (`meve.training.onnx_dequantize`) of the shipped verifier, or with `--further` those of
-the model that the first command made; the second one takes two minutes of one core. WORK keeps the training, which is
+MODEL is the weights for torch (`meve.training.onnx_dequantize`) of the shipped verifier, or with `--further` those that
+the training before left in WORK; the third one takes a minute of one core. WORK keeps the training, which is
 resumed if interrupted. FOLDER gets a graph of 8-bit weights and a Platt calibration on a tenth of the records, which
 are held out of training; their measures are printed. `onnx/model.onnx` and `calibration.json` are what ships.
 """
@@ -15,7 +16,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,13 +55,21 @@ DIALOGUES = 4_000
 FURTHER = TrainingConfig(
     epochs=1, batch_size=32, learning_rate=7e-5, warmup=0.08, max_length=96, dropout=0.05, frozen_layers=3
 )
-"""The settings of the second training."""
+"""The settings of the second and the third training."""
 READ = ("details", "life", "second", "things", "work")
 """The files of records that the first training reads."""
 NEWER = ("settings", "remarks", "reworded")
-"""The files of records that were written last."""
-MIX = {"newer": 1_200, "ordinary": 500, "read": 400, "talk": 1_100, "random": 200}
-"""The numbers of pairs of each kind that the second training reads."""
+"""The files of records of settings, misleading remarks and reworded changes."""
+MIXES = {
+    "second": {"newer": 2_400, "ordinary": 2_000, "read": 3_400, "talk": 3_600, "random": 400},
+    "third": {
+        "everyday": 1_000, "newer": 50, "ordinary": 100, "read": 200, "attributes": 1_500, "talk": 300, "random": 50,
+    },
+}  # fmt: skip
+"""The numbers of pairs of each kind that the second and the third training read.
+
+The second one was run before the records of everyday life and the last 30 rows of talk were written.
+"""
 SAMPLED = 200
 """The number of pairs of records on which activations are measured, and rankings compared.
 
@@ -72,7 +81,7 @@ def main() -> None:
     """Train, quantise, calibrate and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--further", action="store_true")
+    parser.add_argument("--further", choices=MIXES)
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
@@ -80,7 +89,7 @@ def main() -> None:
     if given.data is None and not given.further:
         parser.error("the first training needs --data")
     rng = random.Random(SEED)
-    pairs = mix_pairs(rng) if given.further else gather_pairs(given.data, rng)
+    pairs = mix_pairs(MIXES[given.further], rng) if given.further else gather_pairs(given.data, rng)
     print(f"{len(pairs):,} pairs, {sum(p.relevant for p in pairs):,} of them end the older one")
     started = time.monotonic()
 
@@ -104,20 +113,19 @@ def gather_pairs(data: Path, rng: random.Random) -> list[LabelledPair]:
     return [*make_pairs(known), *others, *make_attribute_pairs(ATTRIBUTES, rng)]
 
 
-def mix_pairs(rng: random.Random) -> list[LabelledPair]:
-    """Return the pairs of the second training: of records and small talk that the first one hasn't read, and some more.
-
-    The shares of the kinds were chosen before the training.
-    """
+def mix_pairs(mix: Mapping[str, int], rng: random.Random) -> list[LabelledPair]:
+    """Return the pairs of a further training: so many of each kind."""
     known = read_known()
     kinds = {
+        "everyday": list(make_pairs(read_known(("everyday",)))),
         "newer": list(make_pairs(read_known(NEWER))),
         "ordinary": list(make_pairs(read_known(("ordinary",)))),
         "read": list(make_pairs(read_known(READ))),
+        "attributes": list(make_attribute_pairs(ATTRIBUTES, rng)),
         "talk": list(make_talk_pairs(known, rng)),
-        "random": list(make_random_pairs(known, MIX["random"], rng)),
+        "random": list(make_random_pairs(known, mix["random"], rng)),
     }
-    return [pair for kind, count in MIX.items() for pair in rng.sample(kinds[kind], min(count, len(kinds[kind])))]
+    return [pair for kind, count in mix.items() for pair in rng.sample(kinds[kind], min(count, len(kinds[kind])))]
 
 
 def read_known(names: Sequence[str] = ()) -> list[Record]:

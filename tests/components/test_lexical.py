@@ -156,6 +156,19 @@ def test_score_shares_divide_by_maximum_score():
     assert index.score_shares("nothing of it")[0].tolist() == []
 
 
+def test_shares_of_few_common_words_are_smaller_with_a_least():
+    index = Bm25Index()
+    index.add(np.arange(20), [f"the moon and word{n}" for n in range(20)])
+
+    def share(query, least):
+        return float(index.score_shares(query, least)[1].max())
+
+    assert share("moon", 2) < share("moon", 0) / 10
+    assert share("moon", 2) < share("word3", 2) < share("word3", 0)
+    three = "word3 word4 word5"
+    assert share(three, 2) == share(three, 0)
+
+
 def test_large_filter_returns_no_removed_row():
     index = fill(Bm25Index(), ["moon"] * 6000)
     index.remove(np.arange(100))

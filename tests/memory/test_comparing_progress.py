@@ -2,8 +2,6 @@
 
 import random
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +9,7 @@ from meve.errors import ModelError
 from meve.memory import GovernedMemory, Policy, UpdateVerdict
 from tests.memories import open_memory
 from tests.memory.maintaining_child import maintain_all
+from tests.warm_process import warm_process
 
 THINGS = ("oak", "elm", "ash", "fir", "yew", "box", "bay")
 EVERY_PAIR = len(THINGS) * (len(THINGS) - 1) // 2
@@ -172,12 +171,10 @@ def test_killed_maintenance_goes_on_without_loss(tmp_path, capsys):
     rounds = maintain_all(other)
     expected = sorted(capsys.readouterr().out.splitlines())
     judged = []
-    command = [sys.executable, "-c", f"from tests.memory.maintaining_child import *; maintain_all({str(file)!r})"]
     for lines in (5, 30):
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        judged += [process.stdout.readline().strip() for _ in range(lines)]
-        process.kill()
-        process.communicate()
+        with warm_process(maintain_all, file) as (process, output):
+            judged += [output.readline().strip() for _ in range(lines)]
+            process.kill()
     assert maintain_all(file) < rounds, "the rounds before the kill aren't repeated"
     judged += capsys.readouterr().out.splitlines()
     assert rounds > 4

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.memory import GovernedMemory, Policy
+from tests.memories import open_memory
 
 FACTS = {
     "town": "I live in Lyon.",
@@ -70,3 +71,13 @@ def test_true_contradiction_is_flagged_and_never_pruned(memory, clock):
     record = memory.get("town", user_id="alice")
     assert (record.flagged, record.reflection, record.archived) == ("contradicted by an answer", 0, False)
     assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["town"]
+
+
+@pytest.mark.parametrize(("days", "first"), [(60, "b"), (1, "a")])
+def test_of_two_equally_relevant_memories_the_one_that_is_no_longer_used_ranks_lower(file, clock, days, first):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("Red boats sail.", id="a", user_id="alice")
+        clock.advance(timedelta(days=days))
+        memory.add("Red birds sing.", id="b", user_id="alice")
+        recall = memory.search("red", user_id="alice")
+    assert recall.records[0].id == first, "at first, a tie goes to the smaller id"

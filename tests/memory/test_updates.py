@@ -109,6 +109,9 @@ SAME = [
 READ = [
     ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
     ("Mum's at the bakery until two.", "Mum's retired."),
+    ("My wife works part time, three days a week.", "My wife's gone back to full time."),
+    ("Savings goal: 5000 by summer.", "I've set my savings target at 8,000 by summer."),
+    ("Our lawyer is Ms. Costa.", "We've fired our lawyer and hired Mr. Brandt."),
 ]
 """Changes that no rule finds."""
 HOLDS = [
@@ -152,6 +155,37 @@ def test_the_model_finds_changes_that_rules_miss(older, newer):
 @pytest.mark.parametrize(("older", "newer"), HOLDS)
 def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
     assert TrainedUpdateJudge().judge(older, newer).relation == "different"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I drink no alcohol.", "I ordered a non-alcoholic beer."),
+        ("I don't eat nuts.", "The nut-free cake is good."),
+        ("I have no sugar.", "I drink sugar-free cola."),
+        ("I avoid sugar.", "I chew sugar-free gum."),
+        ("I don't smoke.", "The hotel is smoke-free."),
+        ("I'm on a diet.", "My diet is low-carb, on my doctor's advice."),
+        ("My boss is Markus.", "My boss goes to work by tram."),
+        ("We eat no gluten.", "Everything here is free of gluten."),
+        ("I have MS.", "I'm healthy and strong."),
+    ],
+)
+def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
+    assert TrainedUpdateJudge(alone=0.0, agreed=0.0).judge(older, newer).relation == "different"
+
+
+def test_a_move_ends_a_home_whatever_the_model_finds():
+    judge = TrainedUpdateJudge(alone=1.0, agreed=1.0)
+    assert judge.judge("My brother lives in Oslo.", "My brother moved to Bergen.").relation == "replaces"
+    assert judge.judge("My brother lives in Oslo.", "My sister moved to Bergen.").relation == "different"
+
+
+def test_small_letters_and_missing_full_stops_change_no_verdict():
+    judge = TrainedUpdateJudge()
+    (older, newer), *_ = READ
+    careless = judge.judge(older[0].lower() + older[1:-1], newer[0].lower() + newer[1:-1])
+    assert careless == judge.judge(older, newer)
 
 
 def test_the_model_must_be_surer_of_statements_in_quite_other_words():

@@ -8,7 +8,7 @@ from typing import Any
 from meve.pipeline._deadline import Deadline
 from meve.pipeline._trace_builder import PhaseResult, TraceBuilder
 from meve.pipeline.config import PHASES, RetrieverConfig
-from meve.types import Candidate, Dropped, Query
+from meve.types import Candidate, ContextPassage, Dropped, Query
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +34,21 @@ class Run:
     """Returns why phase 4 drops a candidate, or nothing; None if it has dropped all of these."""
     unscored: list[Dropped] = field(default_factory=list)
     """The candidates that phase 2 dropped without a score."""
+
+    @property
+    def passages(self) -> tuple[ContextPassage, ...]:
+        """The candidates as passages of a context."""
+        return tuple(
+            ContextPassage(
+                passage=c.passage,
+                score=c.score,
+                verified=c.verified,
+                origin=c.origin,
+                tokens=c.tokens or 0,
+                logit=c.scores.get("logit"),
+            )
+            for c in self.candidates
+        )
 
     def has_time_for(self, candidates: int) -> bool:
         """Return whether that many candidates can be scored before the deadline; True without one."""

@@ -95,7 +95,7 @@ class Pipeline:
         self._prioritize(run)
         packer.condense(run)
         composed = packer.budget(run)
-        sufficient, account = self._sufficiency(run, _passages(run))
+        sufficient, account = self._sufficiency(run, run.passages)
         if not sufficient:
             account["reason"] = explain_insufficient(run, account)
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
@@ -337,7 +337,7 @@ class Pipeline:
             max_tokens=run.config.max_tokens,
             sufficient=sufficient,
             sufficiency=account.get("estimate"),
-            passages=_passages(run),
+            passages=run.passages,
             trace=trace,
         )
 
@@ -374,21 +374,6 @@ class Pipeline:
 
     def _source(self, run: Run, source: Source) -> Source:
         return SourceWithVectors(source, self.embedder) if self._compares_vectors(run) else source
-
-
-def _passages(run: Run) -> tuple[ContextPassage, ...]:
-    """Return the candidates as passages of a context."""
-    return tuple(
-        ContextPassage(
-            passage=c.passage,
-            score=c.score,
-            verified=c.verified,
-            origin=c.origin,
-            tokens=c.tokens or 0,
-            logit=c.scores.get("logit"),
-        )
-        for c in run.candidates
-    )
 
 
 def check_query(text: object) -> None:

@@ -112,11 +112,16 @@ class Bm25Index:
         positions, scores = rank_texts(terms, k, norms=norms, least=least, k1=self._k1, mask=mask)
         return select_top(state.rows[positions], scores.astype(np.float32), k)
 
-    def score_shares(self, text: str) -> tuple[RowArray, FloatArray]:
+    def score_shares(self, text: str, least: float = 0.0) -> tuple[RowArray, FloatArray]:
         """Return every row that shares a word with `text`, unordered, and its score divided by the maximum score.
 
         The maximum is the score of a text made of the query's words, words unknown to the index included. A text that
         repeats them can exceed 1.
+
+        Args:
+            text: the query.
+            least: the maximum is at least the score of a text made of so many words of the rarest kind, so that common
+                words alone give small shares.
         """
         terms, unknown = self._query_terms(text)
         if not terms:
@@ -125,7 +130,7 @@ class Bm25Index:
         ordered = sorted(terms, key=lambda term: -term.weight)
         positions, scores = sum_scores([(term.positions, term.scores(norms, self._k1)) for term in ordered], len(norms))
         rarest = float(bm25_idf(np.zeros(1, dtype=np.int64), len(self))[0])
-        most = (self._k1 + 1.0) * (sum(term.weight for term in terms) + unknown * rarest)
+        most = (self._k1 + 1.0) * max(sum(term.weight for term in terms) + unknown * rarest, least * rarest)
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)
 
     def save(self, path: Path) -> None:

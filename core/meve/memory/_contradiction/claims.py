@@ -16,11 +16,14 @@ _OWNER = re.compile(r"\b(?!(?:It|That|There|He|She|What|Here|Who|Let)['’])([A-
 NAME = re.compile(r"[A-Z](?<=\b[A-Z])(?<![.!?:]\s[A-Z])(?<!^[A-Z])[\w'’-]+")
 """A capitalised word, except the first of a sentence; begins with the letter, by which it is found fastest."""
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
+_SCLEROSIS = re.compile(r"\b(?:MS|ms)\b")
+_FREE = re.compile(r"(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
 _BEGINNINGS = frozenset(("my", "our", "his", "her", "their", "i", "we", "he", "she", "they"))
 _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "hardly"))
+_AVOIDING = frozenset(("avoid", "avoids"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
 _CONTRASTING = frozenset().union(*lexicon.CONTRASTS, *lexicon.TIMES_OF_DAY)
 _NO_TOPICS = lexicon.PAST_VERBS | lexicon.CALENDAR | FUNCTION_WORDS
@@ -102,6 +105,16 @@ class Claim:
         return frozenset(map(stem, _find_denied(self._plain))) & self.topics
 
     @LazyField
+    def is_negative(self) -> bool:
+        """It says what somebody doesn't do or avoids."""
+        return not _NEGATIONS.isdisjoint(self.words) or not _AVOIDING.isdisjoint(self.words)
+
+    @LazyField
+    def free_of(self) -> frozenset[str]:
+        """The stems of what something is without: "alcohol" in "alcohol-free" and in "non-alcoholic"."""
+        return frozenset(stem(word) for match in _FREE.finditer(self._plain.lower()) for word in match.groups() if word)
+
+    @LazyField
     def relations(self) -> frozenset[str]:
         """Words for a relation that has one name at a time, such as "live" and "boss"."""
         return lexicon.ONE_NAME.intersection(self.words)
@@ -112,6 +125,12 @@ class Claim:
         stems = set(map(stem, self.words))
         liking = (not lexicon.LIKED.isdisjoint(stems)) - (not lexicon.DISLIKED.isdisjoint(stems))
         return liking if _NEGATIONS.isdisjoint(self.words) else -liking
+
+    @LazyField
+    def illnesses(self) -> frozenset[str]:
+        """The words for allergies and chronic illnesses; the title "Ms" is none."""
+        found = lexicon.HEALTH & self.word_set
+        return found if "ms" not in found or _SCLEROSIS.search(self._text) else found - {"ms"}
 
     @LazyField
     def cues(self) -> frozenset[str]:

@@ -123,13 +123,13 @@ PAST = re.compile(
     r"from \d{4} to \d{4})\b", re.I
 )  # fmt: skip
 """Words that say that a statement tells of the past."""
-INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is) an? ", re.I)
+INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is|am on) an? ", re.I)
 """Words that introduce a thing that no other statement has named."""
 PAST_VERBS = _words("was were had did ran went got took made came saw met gave bought sold won lost broke began")
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
 supposed allowed closed led opened born tired kept held allied advanced hundred sacred naked wicked required limited
-painted reserved parked stored divorced engaged employed owned scheduled planned signed registered
+painted reserved parked stored divorced engaged employed unemployed owned scheduled planned signed registered stationed
 """)
 """Words in "ed" that are no verbs in the past tense, or may be none."""
 

@@ -6,22 +6,23 @@ import logging
 import re
 from dataclasses import replace
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from cachetools import LRUCache
 
 from meve._fork_safety import ForkSafeLock
+from meve.components.lexical.analyzers import stem
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
-from meve.memory._contradiction.lexicon import HEALTH, VERBS
+from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.lexicon import COPULAS, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import DIFFERENT, SIMILAR, RuleUpdateJudge, UpdateVerdict
+from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict, tells_more_of_a_role
 
 logger = logging.getLogger("meve")
-ALONE = 0.88
+ALONE = 0.75
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
-DISTANT = 0.92
-"""The same of statements whose embeddings are less similar than `SIMILAR`."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
 EACH_CLAUSE = 0.5
@@ -35,9 +36,21 @@ SIMPLE = 12
 _BEGINNINGS = VERBS | {"i", "we", "he", "she", "it", "they", "my", "our", "his", "her", "their", "the"}
 """Words with which a clause begins after "and"."""
 _CLAUSE_MARK = re.compile(
-    rf"[,;:(\u2013](?!\d)|\)| - |[.!?]\s|\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)", re.I
+    r"[,;:(\u2013](?!\d)|\)| - |(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\b\w)[.!?]\s|"
+    rf"\b(?:and|but)\s(?=(?:{'|'.join(sorted(_BEGINNINGS))})\b)",
+    re.I,
 )
 """Separators of clauses."""
+_LABEL = re.compile(r"^((?:[\w'’-]+ ){0,2}[\w'’-]+): ")
+"""A label before a value: "savings goal: 5000"."""
+_DETAIL = re.compile(
+    r"\s*(?:who|which|where|because)\b|"
+    r"\s*(?:(?:just|mostly|only|right|usually) )?"
+    r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|"
+    r"\w+ (?:days|hours|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
+    re.I,
+)
+"""The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
 _CACHED = 200_000
 
 
@@ -46,9 +59,11 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
-    in a word or two, since the model takes other things of a kind for changes there; and of an older one that is long,
-    or tells of an event, an allergy or a chronic illness. Of an older one with several clauses, the model must also
-    find it likely that each of them no longer holds. Each pair is read once.
+    in a word or two, since the model takes other things of a kind for changes there; of a home and a move; and of an
+    older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one only
+    describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
+    clauses, the model must also find it likely that each of them no longer holds, but for details. Each pair is read
+    once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -72,19 +87,18 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         self._lock = ForkSafeLock()
 
     def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
-        """Return the relation of parsed statements; the less similar they are, the surer the model must be.
+        """Return the relation of parsed statements; the model reads none that are hardly similar.
 
         Raises:
             ModelError: the model failed.
         """
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
-        may_decide = similarity >= LEAST_SIMILAR and _may_decide(older)
-        if verdict.relation == "same" or _are_near(older, newer) or not (is_found or may_decide):
+        may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
+        if verdict.relation == "same" or _decide_rules(older, newer) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
-        alone = self._alone if similarity >= SIMILAR else max(self._alone, DISTANT)
-        if probability < (self._agreed if is_found else alone) or not (is_found or self._ends_each(older, newer)):
+        if probability < (self._agreed if is_found else self._alone) or not (is_found or self._ends_each(older, newer)):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
 
@@ -94,7 +108,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         If the model fails, both memories are shown.
         """
         verdict = super().compare_in_search(older, newer)
-        if verdict.relation != "replaces" or _are_near(older, newer):
+        if verdict.relation != "replaces" or _decide_rules(older, newer):
             return verdict
         try:
             probability = self._estimate(older.text, newer.text)
@@ -105,7 +119,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
-        clauses = [clause for clause in _CLAUSE_MARK.split(older.text) if len(clause.split()) > 1]
+        parts = _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))
+        clauses = [part for part in parts if len(part.split()) > 1 and not _DETAIL.match(part)]
         return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
 
     def _estimate(self, older: str, newer: str) -> float:
@@ -117,7 +132,9 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             return known
         with wrap_errors(ModelError, "reading two memories with the model of updates"):
             try:
-                probability = float(load_update_model().score(older, [newer])[0])
+                probability = float(
+                    load_update_model().score(_write_as_sentence(older), [_write_as_sentence(newer)])[0]
+                )
             except QueryError:
                 probability = 0.0
         with self._lock:
@@ -125,10 +142,39 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         return probability
 
 
-def _may_decide(older: Statement) -> bool:
-    """Return whether the model alone may find that another statement replaces this one."""
-    words = older.claim.words
-    return len(words) <= SIMPLE and HEALTH.isdisjoint(words) and not older.claim.is_event
+def _write_as_sentence(text: str) -> str:
+    """Return a text with a capital letter and a full stop, as those have that the model was trained on."""
+    text = text.strip()
+    return text[:1].upper() + text[1:] + "." * (text[-1:].isalnum())
+
+
+def _may_decide(old: Claim, new: Claim) -> bool:
+    """Return whether the model alone may find that one statement replaces another."""
+    if _adds_detail(old, new) or (old.is_negative and new.free_of.intersection(map(stem, old.words))):
+        return False  # "no alcohol" and "alcohol-free beer"
+    return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
+
+
+def _adds_detail(old: Claim, new: Claim) -> bool:
+    """Return whether one statement introduces a thing or a person, and the other tells more of it.
+
+    "I have a dog" and "my dog is a vizsla", or "my boss is Tom" and "my boss has a new office".
+    """
+    if old.first_verb in COPULAS and tells_more_of_a_role(old, new):
+        return not (new.ended or new.names)
+    is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
+    return is_described and old.introduces and not new.cues
+
+
+def _decide_rules(older: Statement, newer: Statement) -> bool:
+    """Return whether the rules alone decide: of near statements, and of a home and a move of the same person."""
+    return _are_near(older, newer) or _tell_of_a_move(older.claim, newer.claim)
+
+
+def _tell_of_a_move(old: Claim, new: Claim) -> bool:
+    """Return whether one statement tells where somebody lives, and the other where the same person moved."""
+    is_home = old.first_verb in ("live", "lives") and old.subject == new.subject
+    return is_home and ("moved", "to") in pairwise(new.words)
 
 
 def _are_near(one: Statement, other: Statement) -> bool:

@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
-from meve.memory._contradiction.lexicon import COPULAS, HEALTH, NAMING
+from meve.memory._contradiction.lexicon import COPULAS, NAMING
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -113,7 +113,7 @@ def _may_both_hold(old: Claim, new: Claim) -> bool:
         return True
     if new.is_question or ((old.is_event or new.is_event or new.passing) and not new.changed):
         return True  # a question, an event of the past, or a plan
-    if not HEALTH.isdisjoint(old.words) and _content(old) != _content(new):
+    if old.illnesses and _content(old) != _content(new):
         return True  # "allergic to nuts" and "not allergic to pine nuts"
     return concern_different_things(old, new)
 
@@ -134,7 +134,7 @@ def _may_end(old: Claim, new: Claim) -> bool:
     are_simple = len(old.words) <= SIMPLE[0] and len(new.words) <= SIMPLE[1]
     if not are_simple or old.past or old.is_event or (new.passing and not new.changed):
         return False
-    return HEALTH.intersection(old.words) <= set(new.words) and new.changed_people <= old.people
+    return old.illnesses <= new.word_set and new.changed_people <= old.people
 
 
 def _announces_change(old: Claim, new: Claim) -> bool:
@@ -146,8 +146,13 @@ def _announces_change(old: Claim, new: Claim) -> bool:
         return False  # "I have a dog" and "my dog now sleeps in my bed"
     if len(old.head & new.topics) > 1 and not old.head <= new.topics:
         return False  # "the review of the bridge project" and "the review of the harbour project"
+    return not tells_more_of_a_role(old, new)
+
+
+def tells_more_of_a_role(old: Claim, new: Claim) -> bool:
+    """Return whether one statement says who somebody is, and the other what he does: "my boss has a new office"."""
     is_role = not old.relations.isdisjoint(old.subject) and not old.relations.isdisjoint(new.subject)
-    return not is_role or new.first_verb in COPULAS  # "my boss is Tom" and "my boss has moved to another office"
+    return is_role and new.first_verb not in COPULAS
 
 
 def _denies(older: Statement, newer: Statement) -> bool:

@@ -11,6 +11,9 @@ from meve.memory._passages import MAX_PASSAGES, texts_of
 from meve.memory.records import MemoryRecord
 from meve.types import RowArray
 
+LEAST = 2.0
+"""Rare words that a question is taken to have at least: "How does it work?" has one common word, which tells little."""
+
 
 class WordIndex:
     """Scores records by position. Not thread-safe: the lock of the user's index guards it."""
@@ -39,7 +42,7 @@ class WordIndex:
         Shape (n,), at least 0.
         """
         shares = np.zeros(n)
-        rows, of_texts = self._texts.score_shares(query)
+        rows, of_texts = self._texts.score_shares(query, LEAST)
         if self._counts:
             np.maximum.at(shares, rows // MAX_PASSAGES, of_texts)
         else:
