@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from meve.clock import Clock
 from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import ConfigurationError, EvaluationError
@@ -26,10 +27,9 @@ from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
-from meve.memory._runtime import MemoryOptions
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
-from meve.ports import Embedder
+from meve.ports import Embedder, TokenCounter, Verifier
 from meve.types import StageProgress
 
 NAME = "memory recall"
@@ -162,12 +162,21 @@ def make_baselines(turns: Turns, embedder: Embedder, k: int = K) -> dict[str, Me
 
 
 @contextmanager
-def open_filled(turns: Turns, embedder: Embedder, **options: Unpack[MemoryOptions]) -> Iterator[GovernedMemory]:
+def open_filled(
+    turns: Turns,
+    embedder: Embedder,
+    *,
+    verifier: Verifier | str | None = None,
+    tokens: TokenCounter | None = None,
+    clock: Clock | None = None,
+) -> Iterator[GovernedMemory]:
     """Open a new memory that holds each turn as a memory of its session, and is deleted afterwards."""
     policy = _policy({})
     with (
         TemporaryDirectory() as folder,
-        GovernedMemory.open(Path(folder) / "memory.db", policy=policy, embedder=embedder, **options) as memory,
+        GovernedMemory.open(
+            Path(folder) / "memory.db", policy=policy, embedder=embedder, verifier=verifier, tokens=tokens, clock=clock
+        ) as memory,
     ):
         runtime = memory._runtime
         for user, own in turns.items():
