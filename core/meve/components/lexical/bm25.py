@@ -120,8 +120,8 @@ class Bm25Index:
 
         Args:
             text: the query.
-            least: the maximum is at least the score of a text made of so many words of the rarest kind, so that common
-                words alone give small shares.
+            least: the maximum is at least the score of a text made of so many words that stand in one text each, so that
+                common words alone give small shares.
         """
         terms, unknown = self._query_terms(text)
         if not terms:
@@ -129,8 +129,8 @@ class Bm25Index:
         norms, _ = self._norms()
         ordered = sorted(terms, key=lambda term: -term.weight)
         positions, scores = sum_scores([(term.positions, term.scores(norms, self._k1)) for term in ordered], len(norms))
-        rarest = float(bm25_idf(np.zeros(1, dtype=np.int64), len(self))[0])
-        most = (self._k1 + 1.0) * max(sum(term.weight for term in terms) + unknown * rarest, least * rarest)
+        of_unknown, of_rarest = bm25_idf(np.arange(2), len(self)).tolist()
+        most = (self._k1 + 1.0) * max(sum(term.weight for term in terms) + unknown * of_unknown, least * of_rarest)
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)
 
     def save(self, path: Path) -> None:
