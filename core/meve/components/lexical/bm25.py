@@ -120,8 +120,8 @@ class Bm25Index:
 
         Args:
             text: the query.
-            least: the maximum is at least the score of a text made of so many words that stand in one text each, so that
-                common words alone give small shares.
+            least: the maximum is at least the score of a text made of so many words that stand in one text each, so
+                that common words alone give small shares.
         """
         terms, unknown = self._query_terms(text)
         if not terms:
