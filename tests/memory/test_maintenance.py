@@ -124,6 +124,18 @@ def test_record_that_an_answer_contradicts_is_hidden_but_closes_nothing_and_stay
     assert [r.id for r in memory.search("When does the shop open on weekdays?", user_id="alice").records] == ["old"]
 
 
+def test_events_told_on_several_days_are_not_merged(memory, clock):
+    """Who says on two days that he went swimming did so twice, most likely; twice on a day may be a repetition."""
+    for day in range(2):
+        for n in range(2):
+            memory.add("I went swimming.", id=f"{day}{n}", **LASTING)
+            memory.add("I am a swimmer.", id=f"f{day}{n}", **LASTING)
+        clock.advance(timedelta(days=1))
+    memory.maintain()
+    left = list_ids(memory)
+    assert (len(left), sum(key.startswith("f") for key in left)) == (3, 1)
+
+
 def test_memories_of_other_users_and_classes_are_never_merged(memory):
     memory.add("Tomatoes need a lot of sun.", id="a", **LASTING)
     memory.add("Tomatoes need a lot of sun.", id="b", **{**LASTING, "user_id": "bob"})

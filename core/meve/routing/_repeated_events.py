@@ -1,6 +1,6 @@
 """Finds memories that say the same on different days, each of which a count of events must count.
 
-Searches leave out all but one of them, and maintenance merges them.
+Searches leave out all but one of them, and maintenance merges those that it doesn't take for events.
 """
 
 from collections import defaultdict

@@ -67,10 +67,17 @@ class DuplicateMerger:
                     self._claims.append((older.record.id, newer.record.id, verdict))
                 else:
                     self._replace(older, newer, verdict)
-            elif verdict.relation == "same" and _cosine(a, b) >= plan.policy.merging.similarity:
+            elif verdict.relation == "same" and self._may_merge(older, newer):
                 self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
         self._apply_claims()
         plan.keep_progress(progress)
+
+    def _may_merge(self, older: StoredRecord, newer: StoredRecord) -> bool:
+        """Return whether two records that say the same are similar enough, and don't tell of events of two days."""
+        if _cosine(older, newer) < self._plan.policy.merging.similarity:
+            return False
+        days = {validity(stored.record)[0].date() for stored in (older, newer)}
+        return len(days) == 1 or not self._statement(newer.record).claim.is_event
 
     def _replace(self, older: StoredRecord, newer: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close one of two records that contradict each other."""
