@@ -17,7 +17,7 @@ NAME = re.compile(r"[A-Z](?<=\b[A-Z])(?<![.!?:]\s[A-Z])(?<!^[A-Z])[\w'’-]+")
 """A capitalised word, except the first of a sentence; begins with the letter, by which it is found fastest."""
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
 _SCLEROSIS = re.compile(r"\b(?:MS|ms)\b")
-_FREE = re.compile(r"(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
+_FREE = re.compile(r"\b(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))

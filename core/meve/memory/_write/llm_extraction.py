@@ -1,6 +1,5 @@
 """Extracts facts by a language model. What it answers is checked like any other decision before it is written."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ text: the fact as one sentence that needs no context. Use only numbers, names an
 id: the id of the memory to update or supersede.
 reason: a few words.
 """
-_LIST = re.compile(r"\[.*\]", re.DOTALL)
 
 
 class LlmExtractor:
@@ -63,9 +61,8 @@ def _describe(context: TurnContext) -> dict[str, Any]:
 
 
 def _parse(answer: object) -> list[FactDecision]:
-    found = _LIST.search(answer) if isinstance(answer, str) else None
     try:
-        rows = parse_json(found[0]) if found else None
+        rows = parse_json(answer[answer.find("[") : answer.rfind("]") + 1]) if isinstance(answer, str) else None
     except ValueError:
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
