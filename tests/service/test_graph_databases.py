@@ -43,7 +43,7 @@ def test_file_is_private(tmp_path):
 @pytest.fixture
 def locked(tmp_path, monkeypatch):
     """Return a kernel whose file another program locks."""
-    monkeypatch.setattr("meve.service.kernel._graphs.WAIT_SECONDS", 0.4)
+    monkeypatch.setattr("meve.service.kernel._graphs.WAIT_SECONDS", 1.0)
     with closing(open_kernel(tmp_path)) as kernel, closing(sqlite3.connect(tmp_path / "kernel.db")) as other:
         other.execute("BEGIN IMMEDIATE")
         yield kernel
