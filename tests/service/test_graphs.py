@@ -1,5 +1,6 @@
 """Rules of every graph, in an SQLite file or in PostgreSQL, used by one kernel or by several at once."""
 
+import json
 import random
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -97,6 +99,13 @@ def test_slices_of_long_ids_take_more_of_the_memory(place):
         kernel.cut("acme", "long", talk[0].id, POLICY)
         assert usual < 25
         assert kernel._cuts.currsize - usual > 25
+
+
+def test_weights_of_numpy_are_signed_as_numbers(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        policy = SlicePolicy(child=np.float64(0.9), sibling=np.float64(0.5))
+        assert json.loads(kernel.cut("acme", "c", "7", policy).turns_json)["priority"][2] == "0.5"
 
 
 def test_refused_batch_adds_nothing(place):

@@ -1,10 +1,8 @@
 """No slice is believed that the kernel didn't sign for exactly this request and these turns."""
 
 import json
-from contextlib import closing
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -278,13 +276,6 @@ def test_statement_is_signed_as_canonical_json(anchor, turns, closed):
             "priority": [repr(row.priority + 0.0) for row in closed],
         },
     })  # fmt: skip
-
-
-def test_weights_of_numpy_are_signed_as_numbers(tmp_path):
-    with closing(open_kernel(tmp_path)) as kernel:
-        kernel.add("acme", "c", entries())
-        policy = SlicePolicy(child=np.float64(0.9), sibling=np.float64(0.5))
-        assert json.loads(kernel.cut("acme", "c", "7", policy).turns_json)["priority"][2] == "0.5"
 
 
 def test_joined_ids_are_not_ambiguous():
