@@ -122,9 +122,9 @@ class Connections:
         return connection
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they come back."""
+        """Close idle connections now, and the others when they come back. Writers that wait are refused."""
+        self._closed = True  # before the wait for the writer at work
         with GATE.passing(), self._writers, self._guard:
-            self._closed = True
             for connection in self._take_all():
                 connection.close()
 

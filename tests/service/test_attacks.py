@@ -1,8 +1,10 @@
 """Attacks by strangers and tenants: none stops the kernel, leaks a secret or widens a slice."""
 
+import contextlib
 import json
 import logging
 import socket
+import sqlite3
 import threading
 import time
 from contextlib import closing
@@ -196,6 +198,25 @@ def test_tenants_flood_leaves_other_tenants_their_rate(tmp_path):
         assert codes == {404, 429}
         assert status(send(served.url, request(served.other))) == 404
         assert status(send(served.url, request("x"))) == 401
+
+
+def test_writers_that_wait_leave_room_for_slices(tmp_path):
+    """A writer waits for whoever locks the file; as many as there are threads would keep every tenant out."""
+    with serve(open_kernel(tmp_path)) as served, contextlib.ExitStack() as stack:
+        served.kernel.add("acme", "c", entries())
+        lock = stack.enter_context(closing(sqlite3.connect(tmp_path / "kernel.db", isolation_level=None)))
+        lock.execute("BEGIN IMMEDIATE")
+        body = json.dumps({"conversation": "c", "turns": []}).encode()
+        address = ("127.0.0.1", int(served.url.rpartition(":")[2]))
+        writers = [stack.enter_context(socket.create_connection(address, 20)) for _ in range(45)]
+        for writer in writers:
+            writer.sendall(request(served.bearer, body, path="/turns"))
+        time.sleep(0.5)
+        with closing(served.authority(timeout=3.0)) as authority:
+            assert authority.cut(GRAPH, "7", POLICY).turns == SLICE
+        assert httpx.get(f"{served.url}/health", timeout=3.0).status_code == 200
+        lock.execute("ROLLBACK")
+        assert {status(writer.recv(65_536)) for writer in writers} <= {200, 503}
 
 
 def test_keys_may_rotate_under_load(tmp_path):

@@ -4,6 +4,8 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from contextlib import closing
 
 import pytest
@@ -38,12 +40,37 @@ def test_file_is_private(tmp_path):
         assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
-def test_file_that_another_program_locks_is_busy(tmp_path, monkeypatch):
-    monkeypatch.setattr("meve.service.kernel._graphs.WAIT_SECONDS", 0.1)
+@pytest.fixture
+def locked(tmp_path, monkeypatch):
+    """Return a kernel whose file another program locks."""
+    monkeypatch.setattr("meve.service.kernel._graphs.WAIT_SECONDS", 1.0)
     with closing(open_kernel(tmp_path)) as kernel, closing(sqlite3.connect(tmp_path / "kernel.db")) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreBusyError, match="try again"):
-            kernel.add("acme", "c", entries())
+        yield kernel
+
+
+def test_file_that_another_program_locks_is_busy(locked):
+    with pytest.raises(StoreBusyError, match="try again"):
+        locked.add("acme", "c", entries())
+
+
+def test_closing_waits_for_one_writer_not_for_all_that_wait(locked):
+    """A kernel that is stopped while another program locks its file would otherwise wait once for each of them."""
+    refused = []
+
+    def write():
+        with pytest.raises(StorageError) as caught:
+            locked.add("acme", "c", entries())
+        refused.append(type(caught.value))
+
+    threads = [threading.Thread(target=write) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    locked.close()
+    for thread in threads:
+        thread.join()
+    assert refused.count(StoreBusyError) <= 2
 
 
 def test_rows_that_another_program_locks_are_busy(postgres_url, monkeypatch):

@@ -1,5 +1,6 @@
 """Rules of every graph, in an SQLite file or in PostgreSQL, used by one kernel or by several at once."""
 
+import json
 import random
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -59,6 +61,51 @@ def test_forgotten_conversation_is_gone_from_memory_and_graph(place, tmp_path):
         with pytest.raises(UnknownIdError):
             kernel.cut("acme", "c", "sentinel-turn", POLICY)
         assert not any(b"sentinel-turn" in path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_conversation_that_is_forgotten_while_it_is_read_leaves_no_copy_in_memory(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        has_read, has_erased, read = threading.Event(), threading.Event(), kernel.store.read
+
+        def read_slowly(*given):
+            found = read(*given)
+            has_read.set()
+            assert has_erased.wait(20)
+            return found
+
+        def erase(*given, erase=kernel.store.forget):
+            erased = erase(*given)
+            has_erased.set()
+            return erased
+
+        kernel.store.read, kernel.store.forget = read_slowly, erase
+        reader = threading.Thread(target=kernel.cut, args=("acme", "c", "7", POLICY))
+        reader.start()
+        assert has_read.wait(20)
+        assert kernel.forget("acme", "c") == 7
+        reader.join()
+        assert not [*kernel._graphs, *kernel._cuts]
+
+
+def test_slices_of_long_ids_take_more_of_the_memory(place):
+    """Their JSON is kept, and may be twenty times as long as usual."""
+    talk = [PlacedTurn(id="\U0001f511" * 255 + each.id, text="", parents=()) for each in TALK]
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        kernel.add("acme", "long", entries(talk, conversation="long"))
+        kernel.cut("acme", "c", "1", POLICY)
+        usual = kernel._cuts.currsize
+        kernel.cut("acme", "long", talk[0].id, POLICY)
+        assert usual < 25
+        assert kernel._cuts.currsize - usual > 25
+
+
+def test_weights_of_numpy_are_signed_as_numbers(place):
+    with closing(open_kernel(place)) as kernel:
+        kernel.add("acme", "c", entries())
+        policy = SlicePolicy(child=np.float64(0.9), sibling=np.float64(0.5))
+        assert json.loads(kernel.cut("acme", "c", "7", policy).turns_json)["priority"][2] == "0.5"
 
 
 def test_refused_batch_adds_nothing(place):

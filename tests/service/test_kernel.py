@@ -1,8 +1,11 @@
 """The kernel over HTTP: what it answers, whom it answers, and that its client never goes on without a slice."""
 
 import json
+import os
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing
@@ -333,6 +336,30 @@ def test_many_threads_get_their_own_slices(served):
         for thread in threads:
             thread.join()
     assert not problems
+
+
+FORKED = """
+import os, sys
+from meve.conversation import SlicePolicy
+from meve.service.kernel import KernelAuthority
+from tests.service.kernels import GRAPH, KEYS
+keys = [key.verifying for key in KEYS.keys]
+authority = KernelAuthority(sys.argv[1], bearer=sys.argv[2], tenant="acme", conversation="c", timeout=20, keys=keys)
+authority.cut(GRAPH, "7", SlicePolicy())
+child = os.fork()
+for _ in range(60):
+    authority.cut(GRAPH, "7", SlicePolicy())
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_forked_process_has_connections_of_its_own(served):
+    """Two processes on one connection would get each other's answers, and call the kernel's signatures forged."""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED, served.url, served.reader]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_metrics_name_no_tenant_conversation_or_turn(served):

@@ -31,8 +31,10 @@ with require_imports("meve kernel serve", NEEDS):
     from starlette.routing import Route
 
 _LOG = logging.getLogger("meve.kernel")
-_THREADS = 40
-"""The most requests that are worked on at once."""
+_READERS = 40
+"""The most requests that read the graph at once."""
+_WRITERS = 8
+"""The most that change it at once. Writers wait for each other, and must leave threads and connections to readers."""
 
 T = TypeVar("T")
 
@@ -82,7 +84,8 @@ class _Doors:
         self._limiter = RateLimiter(self.limits.requests_per_second, self.limits.burst, elapsed)
         self._document = make_document(self.limits)
         self._page = make_page(self._document)
-        self._threads = ThreadPoolExecutor(_THREADS, "meve-kernel")
+        self._readers = ThreadPoolExecutor(_READERS, "meve-kernel")
+        self._writers = ThreadPoolExecutor(_WRITERS, "meve-kernel-writer")
 
     def cut(self, grant: Grant, data: Mapping[str, Any]) -> str:
         begin = time.perf_counter()
@@ -130,7 +133,7 @@ class _Doors:
             if changes and not grant.may_add:
                 raise DeniedError(403, "forbidden", "this bearer token may only ask for slices")
             body = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
-            answer = await self._run(lambda: work(grant, parse_body(body)))
+            answer = await self._run(lambda: work(grant, parse_body(body)), changes=changes)
             return Response(answer, media_type="application/json")
 
         return respond
@@ -148,8 +151,9 @@ class _Doors:
 
         return respond
 
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)  # Starlette's way takes longer
+    async def _run(self, work: Callable[[], T], *, changes: bool = False) -> T:
+        threads = self._writers if changes else self._readers  # Starlette's way takes longer
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     async def _authenticate(self, request: Request) -> Grant:
         given = request.headers.getlist("authorization")

@@ -3,15 +3,16 @@
 import http.client
 import io
 import json
+import os
 import socket
 import ssl
-import threading
 import time
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from meve._fork_safety import ForkSafeLock
 from meve._json_limits import parse_json
 from meve.errors import AdmissibilityError, ConfigurationError
 
@@ -42,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 class KernelConnection:
-    """Sends requests to a kernel. Safe to share between threads.
+    """Sends requests to a kernel. Safe to share between threads; a forked process opens connections of its own.
 
     Raises:
         ConfigurationError: an invalid argument.
@@ -74,7 +75,8 @@ class KernelConnection:
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
         self._idle: list[_Connection] = []
-        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._lock = ForkSafeLock()
 
     def close(self) -> None:
         """Close all connections that no request uses."""
@@ -118,6 +120,8 @@ class KernelConnection:
 
     def _exchange(self, path: str, body: bytes, until: float) -> tuple[int, bytes]:
         with self._lock:
+            if self._process != os.getpid():  # two processes on one connection would get each other's answers
+                self._idle, self._process = [], os.getpid()
             connection = self._idle.pop() if self._idle else None
         if connection is not None:
             try:

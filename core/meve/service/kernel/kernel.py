@@ -1,5 +1,6 @@
 """The graph kernel itself, without its HTTP face: adds turns, cuts slices, and signs them."""
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -61,6 +62,11 @@ class _Cut:
     closed_json: str
 
 
+def _count_turns(cut: _Cut) -> int:
+    """Return for how many turns a slice counts in memory: one for each 100 bytes of its JSON, which long ids fill."""
+    return 16 + (sys.getsizeof(cut.turns_json) + sys.getsizeof(cut.closed_json)) // 100
+
+
 class GraphKernel:
     """Holds the graph of turns and the signing keys. Safe to share between threads.
 
@@ -81,7 +87,7 @@ class GraphKernel:
         self.store, self.keys, self.limits, self._now = store, keys, limits or KernelLimits(), now
         most = self.limits.turns_in_memory
         self._graphs: LRUCache[tuple[str, str], _Graph] = LRUCache(most, getsizeof=lambda each: len(each.graph) + 1)
-        self._cuts: LRUCache[object, _Cut] = LRUCache(most, getsizeof=lambda cut: len(cut.turns) + len(cut.closed) + 16)
+        self._cuts: LRUCache[object, _Cut] = LRUCache(most, getsizeof=_count_turns)
         self._lock = threading.Lock()
         self._loads = tuple(threading.Lock() for _ in range(_LOADS))
 
@@ -129,7 +135,7 @@ class GraphKernel:
             StorageError: the graph can't be written.
         """
         turns = self.store.forget(tenant, conversation)
-        with self._lock:
+        with self._loading(tenant, conversation), self._lock:  # whoever read it before keeps it until then
             self._graphs.pop((tenant, conversation), None)
             for key in [key for key in self._cuts if isinstance(key, tuple) and key[:2] == (tenant, conversation)]:
                 del self._cuts[key]
@@ -155,7 +161,8 @@ class GraphKernel:
             version = loaded.version  # turns may have been added meanwhile
             cut = self._cut(loaded, anchor, policy)
             with self._lock, suppress(ValueError):  # one slice may be larger than the cache
-                self._cuts[tenant, conversation, version, anchor, rules] = cut
+                if self._graphs.get((tenant, conversation)) is loaded:  # not if it was forgotten meanwhile
+                    self._cuts[tenant, conversation, version, anchor, rules] = cut
         statement = Statement(
             tenant=tenant, conversation=conversation, anchor=anchor, policy=policy, turns=cut.turns_json,
             closed=cut.closed_json,
@@ -182,9 +189,12 @@ class GraphKernel:
         )
         return _Cut(turns, found.closed, write_turns(turns), write_closed(found.closed))
 
+    def _loading(self, tenant: str, conversation: str) -> threading.Lock:
+        return self._loads[hash((tenant, conversation)) % _LOADS]
+
     def _load(self, tenant: str, conversation: str, version: str | None) -> _Graph:
         """Return the graph, of this version or a later one."""
-        with self._loads[hash((tenant, conversation)) % _LOADS]:  # concurrent requests build it once
+        with self._loading(tenant, conversation):  # concurrent requests build it once
             with self._lock:
                 known = self._graphs.get((tenant, conversation))
             if known is not None and known.version == version:

@@ -32,7 +32,7 @@ class KernelLimits:
     token_seconds: int = 60
     """The lifetime of a signed slice."""
     turns_in_memory: int = 1_000_000
-    """The most turns in the graphs, and in the slices, that are kept in memory."""
+    """The most turns in the graphs, and in the slices, that are kept in memory; 100 bytes of a slice count as one."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -47,7 +47,9 @@ def run_server(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")  # uvicorn shows only its own log
     if load_keys is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda *_: _renew_keys(kernel, load_keys))
-    with contextlib.closing(kernel), _listen(host, port) as listener:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises a signal again once it has stopped
+    stopped = contextlib.suppress(KeyboardInterrupt)
+    with contextlib.closing(kernel), _listen(host, port) as listener, stopped:
         name = f"[{host}]" if listener.family == socket.AF_INET6 else host
         announce(f"http://{name}:{listener.getsockname()[1]}")
         uvicorn.Server(make_config(kernel)).run(sockets=[listener])

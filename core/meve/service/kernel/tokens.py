@@ -99,7 +99,7 @@ def _write_columns(columns: Mapping[str, Iterable[str]]) -> str:
 
 
 def _write_shares(shares: Sequence[float]) -> Iterable[str]:
-    written = {share: f'"{share + 0.0!r}"' for share in set(shares)}  # few different ones; -0.0 and 0 are 0.0
+    written = {share: f'"{float(share) + 0.0!r}"' for share in set(shares)}  # few different ones; -0.0 and 0 are 0.0
     return map(written.__getitem__, shares)
 
 
