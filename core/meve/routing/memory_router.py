@@ -181,10 +181,13 @@ class MemoryRouter:
         most = min(plan.max_tokens if fixed else self.config.complete_tokens, room)
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
-        recall = collect(fitted, reader, config, tokens)
-        while reader.has_expired(recall):  # during the searches
+        while True:
             recall = collect(fitted, reader, config, tokens)
-        return reader.hand_out(recall)
+            if reader.has_expired(recall):  # during the searches
+                continue
+            reader.hand_out(recall)
+            if not reader.has_expired(recall):  # during the write
+                return recall
 
     def _attempt(self, plan: RoutePlan) -> Step:
         evidence = self._recall(plan, self._reader)
