@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import ensure_config, run_in_executor
 
@@ -19,7 +20,8 @@ from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
 class MeVeMemoryRouter(Runnable[Any, AIMessage]):
     """A runnable from a question to an answer from the user's memory; `meve.routing.MemoryRouter` describes it.
 
-    The input is a text, a message, or messages of which the last one of the user is the question. The answer's
+    The input is one of a chat model: a text, a prompt, a message, or messages, of which the last one of the user is the
+    question; what was said before isn't part of it. The answer's
     `response_metadata` holds the tier, the verdicts, whether the router abstained, and the ids of the memories.
 
     The user is `user_id`, or else that of the runtime context or of `config["configurable"]`; without one, or with two
@@ -69,15 +71,21 @@ class MeVeMemoryRouter(Runnable[Any, AIMessage]):
 
 
 def _question(given: Any) -> str:
-    messages = given if isinstance(given, list) else [given]
-    for each in reversed(messages):
+    for each in reversed(_to_messages(given)):
         if isinstance(each, HumanMessage):
             return str(each.text)
-        if isinstance(each, str):
-            return each
-        if not isinstance(each, BaseMessage):
-            break
     raise ValidationError(f"input must be a question or messages with one of the user, got {given!r:.80}")
+
+
+def _to_messages(given: Any) -> list[BaseMessage]:
+    """Return an input of a chat model as messages; none for anything else."""
+    if isinstance(given, PromptValue):
+        return given.to_messages()
+    messages = given if isinstance(given, list | tuple) else [given]
+    try:
+        return convert_to_messages(messages) if all(messages) and not isinstance(given, Mapping) else []
+    except (ValueError, NotImplementedError):
+        return []
 
 
 def _to_message(answer: RoutedAnswer) -> AIMessage:

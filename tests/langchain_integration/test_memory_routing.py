@@ -9,6 +9,7 @@ pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_meve import MeVeMemoryMiddleware, MeVeMemoryRouter, create_memory_tools
 from meve.errors import ConfigurationError, ValidationError
@@ -32,7 +33,15 @@ def say(text):
     return ScriptedChatModel(answer=lambda _: AIMessage(text))
 
 
-@pytest.mark.parametrize("given", [QUESTION, HumanMessage(QUESTION), ["x", AIMessage("y"), HumanMessage(QUESTION)]])
+PROMPT = ChatPromptTemplate.from_messages([("system", "Be kind."), ("user", "{question}")])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [QUESTION, HumanMessage(QUESTION), ["x", AIMessage("y"), HumanMessage(QUESTION)], [("user", QUESTION)],
+     [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": "?"}],
+     PROMPT.invoke({"question": QUESTION}), (AIMessage("y"), HumanMessage(QUESTION))],
+)  # fmt: skip
 def test_runnable_answers_with_tier_and_verdicts(filled, given):
     answer = MeVeMemoryRouter(filled, say("3")).invoke(given, ALICE)
     assert answer.text == "3"
@@ -64,6 +73,9 @@ def test_runnable_without_user_or_question_fails(filled):
         MeVeMemoryRouter(filled, say("3")).invoke(QUESTION)
     with pytest.raises(ValidationError, match="input must be a question"):
         MeVeMemoryRouter(filled, say("3"), user_id="alice").invoke({"q": QUESTION})
+    for given in ([], [AIMessage("Hello")], None, 5, [5], [{"role": "stranger", "content": "x"}]):
+        with pytest.raises(ValidationError, match="input must be a question"):
+            MeVeMemoryRouter(filled, say("3"), user_id="alice").invoke(given)
 
 
 def test_middleware_reads_by_tier(filled):

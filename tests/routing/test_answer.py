@@ -190,3 +190,40 @@ def test_async_forms_do_the_same(routed_memory):
 
     plan, recall, result = asyncio.run(run())
     assert (plan.tier, recall.plan.tier, result.text) == (Tier.TARGETED, Tier.TARGETED, "Alice Novak")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["I'm not sure.", "I am not certain about that.", "You haven't told me the name of your dog.",
+     "You have not mentioned a dog.", "You didn't mention that.", "You never told me."],
+)  # fmt: skip
+def test_hedges_and_what_the_user_never_told_are_refusals(reply):
+    assert find_hard_failure(reply).check == "not_found"
+
+
+@pytest.mark.parametrize("reply", ["I'm not sure, but I think it's Oslo.", "You never told him that.",
+                                   "You didn't mention the price to Sam."])  # fmt: skip
+def test_hedged_answer_is_no_refusal(reply):
+    assert find_hard_failure(reply) is None
+
+
+@pytest.mark.parametrize("reply", ["Yes, you do.", "No, not any more.", "Yes, that is right.", "No, not yet."])
+def test_yes_and_no_with_words_that_tell_nothing_pass(routed_memory, reply):
+    result, _ = answer(routed_memory, "Do I own a red bike?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
+
+
+def test_yes_and_no_pass_no_claim(routed_memory):
+    result, _ = answer(routed_memory, "Where does my sister work?", "Yes, at Siemens in Munich.")
+    assert result.abstained
+
+
+def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
+    note = "I don't know when I will be back, so please start without me."
+    result, _ = answer(routed_memory, "Write a note to my team about coming late", note)
+    assert (result.text, result.escalations) == (note, 0)
+
+
+def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
+    _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=40, complete_tokens=40)
+    assert "may matter, but only 1 fit and are shown." in script.prompts[0]

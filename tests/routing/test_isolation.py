@@ -62,3 +62,22 @@ def test_filters_of_the_search_hold_in_every_tier(memory):
     router = MemoryRouter(memory, user_id="alice", search={"session_id": "one"}, config=RouterConfig(hops=3))
     for tier in Tier:
         assert {r.session_id for r in router.recall("How often did I go hiking?", tier=tier).records} == {"one"}
+
+
+@pytest.mark.parametrize("question", ["How many times did I go hiking?", "Where did I go hiking before?"])
+def test_history_reads_neither_erased_private_nor_expired_memories(static_memory, clock, question):
+    for user in ("alice", "bob"):
+        for n in range(2):
+            old = static_memory.add(f"I went hiking to lake {n}.", user_id=user, id=f"{user} {n}")
+            static_memory.supersede(old.id, f"I went hiking to castle {n}.", user_id=user, id=f"{user} {n + 2}")
+            clock.advance(timedelta(days=1))
+    static_memory.add("I went hiking to a clinic.", user_id="alice", id="private", policy_class="private")
+    static_memory.add("I went hiking to a fair.", user_id="alice", id="expired", ttl=timedelta(hours=1))
+    clock.advance(timedelta(hours=2))
+    static_memory.delete("alice 0", user_id="alice")
+    static_memory.maintain()
+    for tier in Tier:
+        recall = MemoryRouter(static_memory, user_id="alice").recall(question, tier=tier)
+        read = {c.id for c in recall.trace.candidates} | {r.id for r in recall.records}
+        assert read <= {"alice 1", "alice 2", "alice 3"}
+        assert recall.read <= 3

@@ -119,3 +119,31 @@ def test_invalid_setting_is_refused(option):
 def test_invalid_argument_of_the_router_is_refused(routed_memory, options):
     with pytest.raises(ValueError, match=r"must|set by"):
         MemoryRouter(routed_memory, **options)
+
+
+def test_plan_of_another_tier_holds_the_probability_of_that_tier(routed_memory):
+    router = MemoryRouter(routed_memory, user_id="alice")
+    plan = router.plan("What is my name?")
+    chosen = router.plan("What is my name?", tier="deep")
+    assert chosen.confidence == pytest.approx(plan.chances[Tier.DEEP], abs=1e-4)
+    assert chosen.chances == plan.chances
+
+
+@pytest.mark.parametrize("question", ["What's the best book I read this year?", "Why?", "What am I allergic to?",
+                                      "And what about my brother?", "Is it so?"])  # fmt: skip
+def test_reason_names_what_the_plan_holds(router, question):
+    plan = router.plan(question)
+    if plan.decided_by == "classifier":
+        assert f"the kind {plan.intent}" in plan.reason
+        assert plan.reason.count("the kind ") == 1
+
+
+def test_llm_router_without_a_language_model_is_refused(routed_memory):
+    with pytest.raises(ConfigurationError, match="llm_router needs a language model"):
+        MemoryRouter(routed_memory, user_id="alice", config=RouterConfig(llm_router=True))
+
+
+@pytest.mark.parametrize(("options", "message"), [({"clock": 5}, "clock must be"), ({"search": 5}, "search must be")])
+def test_wrong_type_is_named(routed_memory, options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        MemoryRouter(routed_memory, user_id="alice", **options)

@@ -1,12 +1,14 @@
 """What each tier reads, and how the evidence explains itself."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from meve.errors import QueryError, ValidationError
 from meve.memory import format_recall
+from meve.memory._recall.searcher import Searcher
 from meve.routing import MemoryRouter, RouterConfig, Tier
 
 
@@ -106,7 +108,9 @@ def test_former_value_is_read_only_if_asked_for(memory):
     memory.supersede(old.id, "I work at the library.", user_id="alice", id="new")
     router = MemoryRouter(memory, user_id="alice")
     assert "old" not in ids(router.recall("What is my job?"))
-    assert "old" in ids(router.recall("What was my previous job, where did I work?"))
+    for question in ("What was my previous job, where did I work?", "Where did I work before?",
+                     "Where did I work before the new job?"):  # fmt: skip
+        assert "old" in ids(router.recall(question))
 
 
 def test_trace_names_tier_decision_and_fate_of_each_memory(router):
@@ -172,3 +176,66 @@ def test_recall_can_be_formatted_and_reflected(memory):
     recall = MemoryRouter(memory, user_id="alice").recall("Where do I live?")
     assert "I live in Prague." in format_recall(memory, recall)
     assert memory.reflect(recall, answer="You live in Prague.").verdicts
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("How many times did I run?", "Ran 8 km with Johanna."),
+        ("How often did I sing?", "I sang at a funeral."),
+        ("How many films have I seen?", "I saw 'Jaws' again."),
+        ("Which birds did I see?", "We have seen a heron."),
+        ("How many children do I have?", "My youngest child is called Ada."),
+    ],
+)
+def test_irregular_forms_of_a_word_match(static_memory, question, told):
+    record = static_memory.add(told, user_id="alice", source="chat_user")
+    static_memory.add("The washing machine leaks.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(static_memory, user_id="alice").recall(question, tier="deep")
+    assert (recall.matching, ids(recall)[0]) == (1, record.id)
+
+
+def test_read_counts_only_what_the_search_may_read(static_memory, clock):
+    static_memory.add("I went hiking.", user_id="alice", source="chat_user", session_id="one")
+    static_memory.add("I went hiking twice.", user_id="alice", source="chat_user", session_id="two")
+    static_memory.add("I hide pills.", user_id="alice", source="chat_user", policy_class="private")
+    static_memory.add("I went hiking alone.", user_id="alice", source="chat_user", ttl=timedelta(days=1))
+    clock.advance(timedelta(days=2))
+    question = "How many times did I go hiking?"
+    assert MemoryRouter(static_memory, user_id="alice").recall(question).read == 2
+    filtered = MemoryRouter(static_memory, user_id="alice", search={"session_id": "one"}).recall(question)
+    assert (filtered.read, filtered.matching) == (1, 1)
+
+
+TOPICS = (
+    ("name", "My name is Nora Lindqvist."), ("home", "I live in a flat in Teg."), ("job", "I work as a radiographer."),
+    ("family", "My husband is called Petter."), ("likes", "I like rooibos tea."),
+)  # fmt: skip
+"""One memory of each of the topics that an overview searches for."""
+
+
+def test_overview_holds_each_topic_though_one_fills_the_budget(static_memory):
+    for record_id, text in TOPICS:
+        static_memory.add(text, user_id="nora", id=record_id, source="chat_user")
+    for n, food in enumerate(("penicillin", "walnuts", "pollen", "wool", "latex", "cats", "nickel", "mites")):
+        static_memory.add(f"I dislike, avoid and am allergic to {food}.", user_id="nora", id=f"a{n}")
+    recall = MemoryRouter(static_memory, user_id="nora").recall("What do you know about me?")
+    assert {record_id for record_id, _ in TOPICS} <= set(ids(recall))
+
+
+@pytest.mark.parametrize("question", ["What are my hobbies?", "Tell me about Priya."])
+def test_overview_of_a_topic_begins_with_it(static_memory, question):
+    for _, text in TOPICS:
+        static_memory.add(text, user_id="nora", source="chat_user")
+    static_memory.add("My hobbies are rowing and chess.", user_id="nora", source="chat_user")
+    static_memory.add("Priya plays the oboe.", user_id="nora", source="chat_user")
+    plan = replace(MemoryRouter(static_memory, user_id="nora").plan(question, tier="profile"), intent="overview")
+    first = MemoryRouter(static_memory, user_id="nora").recall(plan).records[0]
+    assert set(first.text.split()) & {"hobbies", "Priya"}
+
+
+def test_memory_that_expires_while_the_recall_is_logged_is_not_returned(static_memory, clock, monkeypatch):
+    static_memory.add("I live in Prague.", user_id="alice", source="chat_user", ttl=timedelta(minutes=1))
+    log = Searcher.log
+    monkeypatch.setattr(Searcher, "log", lambda *given: (clock.advance(timedelta(minutes=2)), log(*given))[1])
+    assert MemoryRouter(static_memory, user_id="alice").recall("Where do I live?").records == ()

@@ -78,6 +78,8 @@ def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> d
         ConfigurationError: an unknown option, or one that the integration sets.
         ValidationError: an invalid value.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise ConfigurationError(f"search must be a mapping of options, or None, got {options!r:.60}")
     search = dict(options or {})
     reserved = sorted(search.keys() & _RESERVED_OPTIONS)
     if reserved:

@@ -68,9 +68,8 @@ def make_prompt(plan: RoutePlan, evidence: RoutedRecall, memory: GovernedMemory,
     head = (_ANSWER if plan.needs_memory else _REPLY).format(day=f"{now:%A, %d %B %Y}")
     note = ""
     if evidence.matching:
-        cut = (
-            "" if evidence.shown == evidence.matching else f"; the latest of them don't fit, {evidence.shown} are shown"
-        )
+        all_fit = evidence.shown == evidence.matching
+        cut = "" if all_fit else f", but only {evidence.shown} fit and are shown"
         note = f"Of {evidence.read} memories, {evidence.matching} may matter{cut}."
     blocks = [head, format_recall(memory, evidence), note, f"Question: {mark_forgeries(plan.question, tags=True)}"]
     return "\n\n".join([block for block in blocks if block]) + "\nAnswer:"

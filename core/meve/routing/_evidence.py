@@ -29,7 +29,7 @@ class RoutedRecall(Recall):
     searches: tuple[str, ...]
     """The texts that were searched for."""
     read: int
-    """The number of records that were searched: the user's own and shared ones."""
+    """The number of records that were searched: the user's own and shared ones that the filters admit."""
     matching: int | None
     """The number of memories that match, for counts, lists and summaries; None for others."""
     shown: int | None
@@ -91,9 +91,10 @@ def _explain(
     kept = packed.selection.kept
     support = gathered.support
     now = clock.elapsed()
+    read = max(each.readable for each in gathered.found)
     shown = sum(c.id in gathered.matching for c in kept) if plan.is_complete else None
     route = PhaseTrace(
-        name="route", ms=(searched - began) * 1e3, received=gathered.found[0].readable,
+        name="route", ms=(searched - began) * 1e3, received=read,
         returned=len(gathered.candidates),
         settings={**plan.to_dict(), "searches": len(gathered.searches), **gathered.notes},
     )  # fmt: skip
@@ -119,7 +120,7 @@ def _explain(
             for c in kept
         ),
         trace=trace, id=secrets.token_hex(8), user_id=first.user_id, standing=first.standing,
-        plan=plan, searches=gathered.searches, read=gathered.found[0].readable,
+        plan=plan, searches=gathered.searches, read=read,
         matching=len(gathered.matching) if plan.is_complete else None, shown=shown,
     )  # fmt: skip
 

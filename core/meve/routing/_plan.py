@@ -67,7 +67,7 @@ class RoutePlan:
     history: bool = False
     """Whether memories that another one replaced are read, too: for questions about what was before."""
     chances: Mapping[Tier, float] = field(default_factory=dict)
-    """The estimated probability of each tier; empty if the caller chose."""
+    """The estimated probability of each tier."""
 
     @property
     def is_complete(self) -> bool:

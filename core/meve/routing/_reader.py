@@ -26,12 +26,8 @@ class Found:
     recall: Recall
     candidates: tuple[Candidate, ...]
     """Each with its scores by the policy and by similarity."""
-
-    @property
-    def readable(self) -> int:
-        """The number of records that were searched: the user's own and shared ones."""
-        notes = self.recall.trace.phases[0].settings
-        return int(notes["records"]) + int(notes["shared"])
+    readable: int
+    """The number of records that were searched: the user's own and shared ones that the filters admit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +78,7 @@ class MemoryReader:
         scores = {each.id: each.scores for each in recall.trace.candidates}
         return Found(
             recall=recall,
+            readable=max(searcher.count(query), len(recall.passages)),  # the archive isn't counted
             candidates=tuple(
                 Candidate(
                     passage=p.passage, origin=p.origin, scores=scores[p.passage.id], score=p.score, tokens=p.tokens
@@ -103,7 +100,7 @@ class MemoryReader:
             return scorer.score(Query(text=question[-_LONGEST:]), candidates)
 
     def hand_out(self, recall: R) -> R:
-        """Log that the memories of a recall are handed out, and return it."""
+        """Log that the memories of a recall are handed out, and return it. The log's write may wait."""
         query = make_query(recall.query, self.user_id, policy=self.memory.policy, now=self.memory.clock.now())
         self.memory._searcher.log(query, recall)
         return recall

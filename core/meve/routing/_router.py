@@ -9,7 +9,7 @@ from meve.memory._recall.time_expressions import find_time
 from meve.routing._classifier import IntentClassifier
 from meve.routing._llm import try_to_ask
 from meve.routing._plan import TIERS, UNGROUNDED, DecidedBy, Intent, RoutePlan, Tier
-from meve.routing._rules import asks_for_history, find_intent
+from meve.routing._rules import Finding, asks_for_history, find_intent
 from meve.routing.config import RouterConfig
 
 _SURE = 0.8
@@ -51,30 +51,37 @@ def route(
     ordered = sorted(chances, key=lambda tier: (-chances[tier], -list(Tier).index(tier)))
     tier, confidence = ordered[0], chances[ordered[0]]
     if finding.intent is not None and TIERS[finding.intent] is tier:
-        decided_by: DecidedBy = "rules"
-        intents[tier], reason = finding.intent, finding.reason
-    else:
-        decided_by = "classifier"
-        reason = f"by the classifier, it is a question of the kind {intents[tier]}; by the rules, {finding.reason}"
+        intents[tier] = finding.intent
+    notes = []
     if finding.intent not in UNGROUNDED and sum(classified.get(each, 0.0) for each in UNGROUNDED) < _SURE:
         if intents[tier] in UNGROUNDED:
-            tier, reason = Tier.TARGETED, f"{reason}; that is too uncertain to leave the memory unread"
-        intents[Tier.PROFILE] = max(_GROUNDED, key=lambda intent: classified.get(intent, 0.0))
+            tier = Tier.TARGETED
+            notes.append("it may need no memory, but that is too uncertain to leave the memory unread")
+        if intents[Tier.PROFILE] in UNGROUNDED:
+            intents[Tier.PROFILE] = max(_GROUNDED, key=lambda intent: classified.get(intent, 0.0))
     chosen = None
     if config.llm_router and ask_llm is not None:
         chosen, told = _ask(question, ask_llm)
-        reason = f"{told}; {reason}" if told else reason
+        notes += [told] if told else []
+    if chosen is None and confidence < config.min_confidence:
+        tier = max(ordered[:2], key=list(Tier).index)
+        notes.append(f"{confidence:.2f} is uncertain, so the heavier of {ordered[0]} and {ordered[1]} is taken")
+    decided_by, reason = _explain(finding, intents[tier])
+    reason = "; ".join([reason, *notes])
     if chosen is not None:
         tier, confidence, reason, decided_by = chosen, max(chances[chosen], 0.8), "the language model chose it", "llm"
-    elif confidence < config.min_confidence:
-        heavier = max(ordered[:2], key=list(Tier).index)
-        reason = f"{reason}; {confidence:.2f} is uncertain, so the heavier of {ordered[0]} and {ordered[1]} is taken"
-        tier = heavier
     return RoutePlan(
         question=question, tier=tier, intent=intents[tier], confidence=round(confidence, 4), reason=reason,
         decided_by=decided_by, max_tokens=config.budget(tier), period=find_time(question, now),
         history=asks_for_history(question), chances=chances,
     )  # fmt: skip
+
+
+def _explain(finding: Finding, intent: Intent) -> tuple[DecidedBy, str]:
+    """Return who decided what a question is after, and why."""
+    if finding.intent == intent:
+        return "rules", finding.reason
+    return "classifier", f"by the classifier, it is a question of the kind {intent}; by the rules, {finding.reason}"
 
 
 def sum_up(classified: Mapping[Intent, float]) -> tuple[dict[Tier, float], dict[Tier, Intent]]:

@@ -175,9 +175,9 @@ _RULES = (
     ),
 )  # fmt: skip
 _HISTORY = re.compile(
-    r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before (?:i|we|that|the|my|moving"
-    r"|switching|getting)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss|company)"
-    r"|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
+    r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before(?= ?[?.!]*$| (?:i|we|that"
+    r"|the|my|moving|switching|getting)\b)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss"
+    r"|company)|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
 )
 _COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
 _STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")

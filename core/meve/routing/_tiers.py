@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-from meve.components.lexical.analyzers import stem, words
 from meve.memory._recall.query import CANDIDATES
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
+from meve.routing._base_forms import base_stems
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader
 from meve.routing._repeated_events import find_repeated
@@ -38,10 +39,11 @@ _PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.8
 """The weight of a score for a part of the question, and for the question with evidence."""
 _HOP_EVIDENCE, _HOP_WORDS, _HOP_CANDIDATES = 2, 60, 20
 _PROFILE = (
-    "my name and who I am", "where I live and come from", "my job, work or studies", "my family, partner and pets",
-    "what I like and prefer", "what I dislike, avoid or am allergic to", "my plans and goals",
+    "Hello, I'm, my name is, and I work as a", "I live in this town, my address is, I moved to",
+    "I work as a, I start at, my job", "my husband, my wife, our children, my cat, my dog", "what I like and prefer",
+    "I hate, I don't like, I'm allergic to", "I want to, I plan to, I will",
 )  # fmt: skip
-"""What is searched for where a question asks for all that is known of the user."""
+"""What is searched for where a question asks for all that is known of the user: words in which users tell it."""
 _PROFILE_EACH = 4
 """The number of memories of each of these searches."""
 
@@ -82,9 +84,9 @@ def gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathe
 
 def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
     if plan.intent == "overview":
-        found = [reader.look(text, candidates=_PROFILE_EACH * 3) for text in _PROFILE]
-        best = [replace(each, candidates=each.candidates[:_PROFILE_EACH]) for each in found]
-        return Gathered(candidates=_merge(best), searches=_PROFILE, found=tuple(found))
+        searches = (plan.question, *_PROFILE) if topic_stems(plan.question) else _PROFILE
+        found = [reader.look(text, candidates=_PROFILE_EACH * 3) for text in searches]
+        return Gathered(candidates=_take_turns(found), searches=searches, found=tuple(found))
     found = [reader.look(plan.question, history=plan.history)]
     dropped: list[Dropped] = []
     if plan.intent == "chat":
@@ -146,7 +148,7 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
         for c in candidates
         if c.scores.get("dense", 0.0) >= _MATCHING_COSINE
         or c.scores.get(SUPPORT, 0.0) >= _RELEVANT
-        or not topic.isdisjoint(stem(word) for word in words(c.passage.text))
+        or not topic.isdisjoint(base_stems(c.passage.text))
     )
 
 
@@ -181,6 +183,12 @@ def _merge(found: Sequence[Found]) -> tuple[Candidate, ...]:
         if known is None or (candidate.score or 0.0) > (known.score or 0.0):
             best[candidate.id] = candidate
     return tuple(sorted(best.values(), key=_rank))
+
+
+def _take_turns(found: Sequence[Found]) -> tuple[Candidate, ...]:
+    """Return the best candidate of each search, then the second of each, and so on, each candidate once."""
+    best = zip_longest(*(each.candidates[:_PROFILE_EACH] for each in found))
+    return tuple({c.id: c for each in best for c in each if c is not None}.values())
 
 
 def _weigh(found: Found, weight: float) -> Found:

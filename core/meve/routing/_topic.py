@@ -2,8 +2,9 @@
 
 import re
 
-from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
+from meve.components.lexical.analyzers import FUNCTION_WORDS, words
 from meve.memory._recall.time_expressions import TimeWindow
+from meve.routing._base_forms import base_stem
 
 _LISTED = """
 many much often frequently times time number total amount overall combined average altogether list name names all
@@ -12,7 +13,7 @@ recent recently most more less long old day days week weeks month months year ye
 goes going went gone do done make makes made take takes took have been say said tell told mention mentioned talk
 talked discuss discussed know remember remind summarize summarise summary recap describe please today yesterday
 currently now new come came thing things stuff something anything past previous previously before after during each
-both one two three order which usually like compare difference better than pass passed spent spend
+both one two three order myself which usually like compare difference better than pass passed spent spend
 """
 _FRAME = frozenset(_LISTED.split())
 """Words of questions that say nothing about their topic."""
@@ -30,7 +31,7 @@ def topic_stems(question: str, period: TimeWindow | None = None) -> frozenset[st
     ['hike', 'sam']
     """
     text = question if period is None else question.replace(period.expression, " ")
-    return frozenset(stem(word) for word in words(text) if word not in FUNCTION_WORDS and word not in _FRAME)
+    return frozenset(base_stem(word) for word in words(text) if word not in FUNCTION_WORDS and word not in _FRAME)
 
 
 def split_parts(question: str) -> list[str]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from meve._quoting import quote_json
-from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
+from meve.components.lexical.analyzers import FUNCTION_WORDS, words
 from meve.errors import ModelError
+from meve.routing._base_forms import base_stem
 from meve.routing._evidence import RoutedRecall
 from meve.routing._plan import RoutePlan
 from meve.routing._rules import asks_for_calculation
@@ -36,8 +37,13 @@ _NOT_FOUND = re.compile(
     r"|[^.!?]{1,120}? (?:is|are|was|were)(?: not|n't) (?:mentioned|specified|provided|stated|recorded"
     r"|in the memories)\b"
     r"|no (?:information|answer|data|records?|mention|memor(?:y|ies)|evidence|relevant)\b"
+    r"|(?:i am|i'm) not (?:entirely |quite |really )?(?:sure|certain)\b(?![^.!?]*\bbut\b)"
+    r"|you (?:(?:have |did )(?:not|never)|(?:have|did)n't|never) (?:yet )?(?:mention(?:ed)?(?! [^.!?]* to )"
+    r"|specif(?:y|ied)|(?:told|tell) me)\b"
     r"|none of the (?:memories|evidence|information)\b|(?:unknown|n/?a|none)\W*$|insufficient\b)"
 )
+_FREE = frozenset({"task", "chat"})
+"""Intents whose answers may hold any words, also those of a refusal."""
 _YES_NO = re.compile(r"\W*(?:yes|no|yeah|nope|yep|true|false)\W*")
 _FIRST_YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?=\D*\d)[\W\d]+(?:[^\W\d]+\W*)?")
@@ -104,7 +110,8 @@ def validate(
         verify: returns the probability that each text supports a claim.
     """
     failed = find_hard_failure(answer)
-    if failed is not None:
+    is_free = failed is not None and failed.check == "not_found" and plan.intent in _FREE
+    if failed is not None and not is_free:
         return failed
     if not plan.needs_memory:
         return Verdict(passed=True, check="off", reason=f"an answer of the kind {plan.intent} needs no evidence")
@@ -151,16 +158,19 @@ hour day week month year ago dollars euros about around approximately roughly ne
 mid late beginning end january february march april may june july august september october november december monday
 tuesday wednesday thursday friday saturday sunday spring summer autumn winter morning afternoon evening weekend
 """
-_CALCULABLE_STEMS = frozenset(stem(word) for word in _CALCULABLE.split())
+_CALCULABLE_STEMS = frozenset(base_stem(word) for word in _CALCULABLE.split())
 """Stems of numbers and dates, which a model may compute from the dates of memories."""
 
 
-_PHRASES = frozenset(stem(word) for word in ("user", "answer", "question", "memory", "according"))
-"""Stems of words in which small models wrap an answer, as in `The user's answer is: Oslo`."""
+_WRAPPING = """
+user answer question memory according yes yeah yep no nope any more anymore longer still yet right correct indeed
+"""
+_PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
+"""Stems of words that wrap an answer or go with a yes or no, as in `The user's answer is: Oslo` and `No, not yet`."""
 
 
 def _stems(text: str) -> set[str]:
-    return {stem(word) for word in words(text) if word not in FUNCTION_WORDS}
+    return {base_stem(word) for word in words(text) if word not in FUNCTION_WORDS}
 
 
 def _ask_about(

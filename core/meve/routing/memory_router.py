@@ -67,6 +67,10 @@ class MemoryRouter:
         self.memory, self.user_id = check_memory(memory), user_id
         self.config = config or RouterConfig()
         self._llm = None if llm is None else resolve_llm(llm)
+        if self.config.llm_router and llm is None:
+            raise ConfigurationError("llm_router needs a language model: give MemoryRouter an llm, or leave it out")
+        if clock is not None and not callable(getattr(clock, "now", None)):
+            raise ConfigurationError(f"clock must be an object with the method now, or None, got {clock!r:.60}")
         self._clock = clock or memory.clock
         options = check_search(memory, search)
         unused = sorted(options.keys() & _SET_BY_ROUTER)
@@ -181,10 +185,13 @@ class MemoryRouter:
         most = min(plan.max_tokens if fixed else self.config.complete_tokens, room)
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
-        recall = collect(fitted, reader, config, tokens)
-        while reader.has_expired(recall):  # during the searches
+        while True:
             recall = collect(fitted, reader, config, tokens)
-        return reader.hand_out(recall)
+            if reader.has_expired(recall):  # during the searches
+                continue
+            reader.hand_out(recall)
+            if not reader.has_expired(recall):  # during the write
+                return recall
 
     def _attempt(self, plan: RoutePlan) -> Step:
         evidence = self._recall(plan, self._reader)
@@ -232,7 +239,8 @@ _SET_BY_ROUTER = frozenset(
 
 
 def _take(plan: RoutePlan, tier: Tier, config: RouterConfig, by: Any, reason: str) -> RoutePlan:  # noqa: ANN401
-    return replace(plan, tier=tier, max_tokens=config.budget(tier), decided_by=by, reason=reason)
+    confidence = round(plan.chances.get(tier, 0.0), 4)
+    return replace(plan, tier=tier, max_tokens=config.budget(tier), decided_by=by, reason=reason, confidence=confidence)
 
 
 def _check_tier(tier: Tier | str) -> Tier:

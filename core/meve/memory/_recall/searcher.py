@@ -97,6 +97,14 @@ class Searcher:
             self.cache.put(query.cache_key, versions, recall)
         return recall
 
+    def count(self, query: MemoryQuery) -> int:
+        """Return the number of records that a query may find, the user's own and shared ones, without the archive."""
+        count = 0
+        for index in (self.indexes.of(query.user), self.indexes.of(SHARED)):
+            with index.lock:
+                count += int(index.admitted(query.scope).sum())
+        return count
+
     def look_in_archive(self, query: MemoryQuery) -> Recall:
         """Return the archived memories that answer a query, replaced or not."""
         query = replace(query, scope=replace(query.scope, include_superseded=True))
