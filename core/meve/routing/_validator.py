@@ -42,11 +42,11 @@ _NOT_FOUND = re.compile(
     r"|specif(?:y|ied)|(?:told|tell) me)\b"
     r"|none of the (?:memories|evidence|information)\b|(?:unknown|n/?a|none)\W*$|insufficient\b)"
 )
-_FREE = frozenset({"task", "chat"})
+_FREE_INTENTS = frozenset({"task", "chat"})
 """Intents whose answers may hold any words, also those of a refusal."""
 _YES_NO = re.compile(r"\W*(?:yes|no|yeah|nope|yep|true|false)\W*")
 _FIRST_YES_NO = re.compile(r"\W*(yes|no)\b", re.IGNORECASE)
-_NUMBER = re.compile(r"(?=\D*\d)[\W\d]+(?:[^\W\d]+\W*)?")
+_NUMBER_ANSWER = re.compile(r"(?=\D*\d)[\W\d]+(?:[^\W\d]+\W*)?")
 _TOLD = 0.8
 """The share of an answer's words in the evidence from which on it counts as grounded, whatever the verifier says."""
 _LONGEST = 4_000
@@ -110,7 +110,7 @@ def validate(
         verify: returns the probability that each text supports a claim.
     """
     failed = find_hard_failure(answer)
-    is_free = failed is not None and failed.check == "not_found" and plan.intent in _FREE
+    is_free = failed is not None and failed.check == "not_found" and plan.intent in _FREE_INTENTS
     if failed is not None and not is_free:
         return failed
     if not plan.needs_memory:
@@ -132,7 +132,7 @@ def _texts(evidence: RoutedRecall) -> list[str]:
 
 def _is_short(answer: str, most: int) -> bool:
     plain = answer.casefold()
-    return len(answer.split()) <= most or bool(_YES_NO.fullmatch(plain) or _NUMBER.fullmatch(plain))
+    return len(answer.split()) <= most or bool(_YES_NO.fullmatch(plain) or _NUMBER_ANSWER.fullmatch(plain))
 
 
 def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig) -> Verdict:
