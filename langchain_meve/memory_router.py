@@ -21,8 +21,8 @@ class MeVeMemoryRouter(Runnable[Any, AIMessage]):
     """A runnable from a question to an answer from the user's memory; `meve.routing.MemoryRouter` describes it.
 
     The input is one of a chat model: a text, a prompt, a message, or messages, of which the last one of the user is the
-    question; what was said before isn't part of it. The answer's
-    `response_metadata` holds the tier, the verdicts, whether the router abstained, and the ids of the memories.
+    question; what was said before isn't part of it. The answer's `response_metadata` holds the tier, the verdicts,
+    whether the router abstained, and the ids of the memories.
 
     The user is `user_id`, or else that of the runtime context or of `config["configurable"]`; without one, or with two
     that differ, a call fails.

@@ -46,7 +46,8 @@ class MeVeMemoryQueryEngine(BaseQueryEngine):
         search: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(callback_manager=None)
-        self.router = MemoryRouter(memory, user_id=user_id, llm=llm or Settings.llm, config=routing, search=search)
+        chosen = Settings.llm if llm is None else llm
+        self.router = MemoryRouter(memory, user_id=user_id, llm=chosen, config=routing, search=search)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         return _to_response(self.router.answer(query_bundle.query_str))

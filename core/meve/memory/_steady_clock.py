@@ -10,7 +10,7 @@ from meve.errors import StorageError, StoreCorruptError, wrap_errors
 from meve.memory._timestamps import from_micros, to_micros
 
 NOTE_EVERY = 60_000_000
-"""How much later than the noted time a time must be to be noted, in microseconds: a minute."""
+"""The least difference between two times that are noted, in microseconds: a minute."""
 
 
 @runtime_checkable

@@ -55,8 +55,8 @@ class Pipeline:
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None for the rule that `RetrieverConfig.duplicates` names."""
     compares_packed: bool = False
-    """Whether phase 4 only ranks, and phase 5 asks for the fate of what fits, since comparing takes time; then nothing
-    is filled or diversified."""
+    """If True, phase 4 only ranks, and phase 5 compares only the candidates that fit, which saves time. Nothing is
+    filled or diversified then."""
     repeats: Relate | None = None
     """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
     already_shown: Callable[[Passage], bool] | None = None

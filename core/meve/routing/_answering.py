@@ -23,7 +23,7 @@ class Step:
     plan: RoutePlan
     evidence: RoutedRecall
     answer: str
-    """What the language model answered; empty if it wasn't asked."""
+    """The language model's answer; empty if it wasn't asked."""
     verdict: Verdict
 
 
@@ -33,7 +33,7 @@ class RoutedAnswer:
 
     text: str
     abstained: bool
-    """Whether no answer passed, and `text` is `RouterConfig.abstention`."""
+    """True if no answer passed its check; `text` is `RouterConfig.abstention` then."""
     steps: tuple[Step, ...]
     """Each attempt, the lightest tier first."""
 

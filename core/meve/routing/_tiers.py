@@ -1,7 +1,8 @@
 """What each tier reads: configurations of the memory's search, and how their results are joined."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import zip_longest
 from typing import Any
 
@@ -195,13 +196,15 @@ def _weigh(found: Found, weight: float) -> Found:
     return replace(found, candidates=tuple(replace(c, score=(c.score or 0.0) * weight) for c in found.candidates))
 
 
-def _split(candidates: Sequence[Candidate], keeps: Any) -> tuple[list[Candidate], list[Dropped]]:  # noqa: ANN401
+def _split(
+    candidates: Sequence[Candidate], keeps: Callable[[Candidate], bool]
+) -> tuple[list[Candidate], list[Dropped]]:
     """Return the candidates to keep, and the others with the reason `unlikely`."""
     kept = [c for c in candidates if keeps(c)]
     return kept, [Dropped(candidate=c, reason="unlikely") for c in candidates if not keeps(c)]
 
 
-def _since(plan: RoutePlan, config: RouterConfig) -> Any:  # noqa: ANN401
+def _since(plan: RoutePlan, config: RouterConfig) -> datetime | None:
     """Return the moment before which no memory can tell of the time that the question names; None for no limit."""
     return plan.period.since if config.filter_period and plan.period is not None else None
 

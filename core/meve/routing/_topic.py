@@ -18,7 +18,7 @@ both one two three order myself which usually like compare difference better tha
 _FRAME = frozenset(_LISTED.split())
 """Words of questions that say nothing about their topic."""
 _PARTS = re.compile(
-    r"\b(?:between|or|and|before|after|than|versus|vs|compared (?:to|with)|since|until|when|while|,)\b|,", re.IGNORECASE
+    r"\b(?:between|or|and|before|after|than|versus|vs|compared (?:to|with)|since|until|when|while)\b|,", re.IGNORECASE
 )
 _MOST_PARTS = 4
 _LEAST_WORDS = 2

@@ -17,7 +17,7 @@ from meve.routing._answering import RoutedAnswer, Step, make_prompt
 from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
 from meve.routing._llm import ask
-from meve.routing._plan import RoutePlan, Tier
+from meve.routing._plan import DecidedBy, RoutePlan, Tier
 from meve.routing._reader import MemoryReader
 from meve.routing._router import route
 from meve.routing._validator import Verdict, validate
@@ -238,7 +238,7 @@ _SET_BY_ROUTER = frozenset(
 """Options of a search that the router sets."""
 
 
-def _take(plan: RoutePlan, tier: Tier, config: RouterConfig, by: Any, reason: str) -> RoutePlan:  # noqa: ANN401
+def _take(plan: RoutePlan, tier: Tier, config: RouterConfig, by: DecidedBy, reason: str) -> RoutePlan:
     confidence = round(plan.chances.get(tier, 0.0), 4)
     return replace(plan, tier=tier, max_tokens=config.budget(tier), decided_by=by, reason=reason, confidence=confidence)
 

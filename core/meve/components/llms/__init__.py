@@ -8,14 +8,14 @@ from meve.errors import ConfigurationError
 from meve.ports import LanguageModel
 
 LanguageModelLike: TypeAlias = LanguageModel | str | Any
-"""What `resolve_llm` takes."""
+"""A language model in one of the forms that `resolve_llm` describes."""
 
 _WRAPPERS = {
     "invoke": ("langchain_meve.model_adapters", "complete_with"),
     "complete": ("llama_index_meve.llm_adapter", "complete_with"),
 }
-"""The adapter for each framework's models, by the method that tells them; found by name, since the core imports no
-wrapper."""
+"""The adapter for each framework's models, by a method that only they have. It is imported by name, since the core
+imports no wrapper."""
 
 
 def resolve_llm(llm: LanguageModelLike) -> LanguageModel:

@@ -129,8 +129,8 @@ class Claim:
     @LazyField
     def illnesses(self) -> frozenset[str]:
         """The words for allergies and chronic illnesses; the title "Ms" is none."""
-        found = lexicon.HEALTH & self.word_set
-        return found if "ms" not in found or _SCLEROSIS.search(self._text) else found - {"ms"}
+        illnesses = lexicon.HEALTH & self.word_set
+        return illnesses if _SCLEROSIS.search(self._text) else illnesses - {"ms"}
 
     @LazyField
     def cues(self) -> frozenset[str]:

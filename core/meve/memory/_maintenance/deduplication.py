@@ -74,7 +74,7 @@ class DuplicateJudge:
     """The user's own index, then the shared one."""
     judge: RuleUpdateJudge
     precedences: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Of the memories that were asked for, by id."""
+    """The precedence of each memory that was compared before, by its id."""
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other.

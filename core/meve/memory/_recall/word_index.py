@@ -12,7 +12,7 @@ from meve.memory.records import MemoryRecord
 from meve.types import RowArray
 
 LEAST = 2.0
-"""Rare words that a question is taken to have at least: "How does it work?" has one common word, which tells little."""
+"""The least number of rare words that a question counts as having. "How does it work?" has only one, common word."""
 
 
 class WordIndex:

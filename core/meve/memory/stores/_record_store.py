@@ -42,7 +42,7 @@ from meve.memory.stores._settings import (
 from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot
 
 _CLOCK_TOLERANCE = timedelta(minutes=1)
-"""How far a clock may be behind the latest time seen before a warning is logged."""
+"""A warning is logged if the clock is further behind the latest time seen than this."""
 _LOGGER = logging.getLogger("meve")
 
 

@@ -42,9 +42,9 @@ class RoutingCase:
 
     id: str
     user: str
-    """Whose memory is asked."""
+    """The user in whose memory the answer is looked for."""
     unit: str
-    """The history that the question is about: intervals draw histories, not questions."""
+    """The history that the question is about. Confidence intervals resample histories instead of questions."""
     half: Half
     type: str
     text: str

@@ -64,7 +64,7 @@ def run_routing(options: RoutingOptions, progress: StageProgress = lambda *_: No
     """Ask every system every question, or resume an interrupted run, and compute the results.
 
     Raises:
-        ConfigurationError: an unknown set, or a peer that can't be imported.
+        ConfigurationError: no set has that name, or a peer can't be imported.
         DatasetError: a set is absent, truncated or of another format.
         EvaluationError: the folder holds a run with other settings.
     """

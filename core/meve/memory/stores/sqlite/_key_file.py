@@ -33,7 +33,7 @@ _CHECKSUM = 16
 _CHANGES, _IN_USE = 1024, 1032
 """Where the number of times that keys were destroyed stands, and whether a database uses the file."""
 TIME, ENTRIES = 1040, 1048
-"""Where the latest time seen stands, in microseconds since 1970, and how many entries of the log were written."""
+"""Offsets of the latest time seen, in microseconds since 1970, and of the number of log entries that were written."""
 _FIRST, _SLOT = 4096, 32
 MARK = 8
 """The length of the mark at the beginning of a slot, and of what is sealed with its key."""
