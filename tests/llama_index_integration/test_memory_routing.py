@@ -35,6 +35,12 @@ def test_engine_answers_with_its_memories(filled):
     assert not any("secret" in node.text for node in response.source_nodes)
 
 
+def test_blank_llm_is_refused_instead_of_replaced(memory, monkeypatch):
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+    with pytest.raises(ConfigurationError, match="llm must not be blank"):
+        MeVeMemoryQueryEngine(memory, user_id="alice", llm="")
+
+
 def test_engine_abstains(filled):
     response = make_engine(filled, "I don't know.", routing=RouterConfig(abstention="No idea.")).query(QUESTION)
     assert (str(response), response.metadata["abstained"]) == ("No idea.", True)
