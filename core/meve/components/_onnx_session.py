@@ -28,6 +28,9 @@ _PRODUCT = (
 `tests/components/test_onnx_session.py` makes it."""
 
 
+KNOWN_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+"""The inputs that a graph may have."""
+
 _CUDA = "CUDAExecutionProvider"
 
 
@@ -66,6 +69,22 @@ def open_session(graph: Path, device: str | None = None) -> "InferenceSession":
             "GPU's driver, CUDA or cuDNN is missing or of another version than onnxruntime-gpu needs"
         )
     return session
+
+
+def list_inputs(session: "InferenceSession", name: str) -> list[str]:
+    """Return the names of a graph's inputs, after checking that they are known.
+
+    Raises:
+        ModelError: the graph has other inputs, or lacks input_ids.
+    """
+    inputs = [entry.name for entry in session.get_inputs()]
+    if not {"input_ids"} <= set(inputs) <= set(KNOWN_INPUTS):
+        raise ModelError(
+            f"the graph of {name} has the inputs {', '.join(inputs)}, expected {', '.join(KNOWN_INPUTS)}: export it "
+            "again with meve.components.verifiers.export_onnx, or an embedder with "
+            "meve.training.onnx_embedder.quantize_embedder"
+        )
+    return inputs
 
 
 def cuda_number(device: str | None) -> int | None:

@@ -10,10 +10,10 @@ import numpy as np
 from meve._fork_safety import GATE
 from meve._formulas import normalize
 from meve.components._long_texts import find_asked, join_query, split_query
-from meve.components._onnx_session import CorePool, cuda_number, open_session
+from meve.components._onnx_session import CorePool, cuda_number, list_inputs, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
 from meve.errors import ModelError, ModelNotFoundError, PassageError, wrap_errors
-from meve.types import FloatArray, Similarity
+from meve.types import FloatArray, RowArray, Similarity
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -31,7 +31,7 @@ class OnnxEmbedder:
     is their mean, weighted by tokens, so nothing is truncated. Vectors have length 1.
 
     Args:
-        session: a loaded graph with the inputs input_ids, attention_mask and token_type_ids, and one output of shape
+        session: a loaded graph with inputs among input_ids, attention_mask and token_type_ids, and one output of shape
             (1, tokens, d).
         splitter: the model's tokenizer.
         window: the number of tokens that the model reads at once, special ones included.
@@ -39,7 +39,7 @@ class OnnxEmbedder:
         threads: how many texts are read at once; None for all cores.
 
     Raises:
-        ModelError: the graph's output doesn't state the length of its vectors.
+        ModelError: the graph has other inputs, or its output doesn't state the length of its vectors.
         ConfigurationError: `threads` is below 1.
     """
 
@@ -55,6 +55,7 @@ class OnnxEmbedder:
         threads: int | None = None,
     ) -> None:
         self._session = session
+        self._inputs = list_inputs(session, name)
         self._splitter = splitter
         self.name = name
         self.window = window
@@ -136,14 +137,15 @@ class OnnxEmbedder:
             vectors = np.stack(self._pool.map(self._embed, pieces)) * np.maximum(tokens, 1)[:, None]
         return normalize(np.add.reduceat(vectors, starts))
 
+    def build_inputs(self, text: str) -> dict[str, RowArray]:
+        """Return the graph's inputs for a text that fits the window, each of shape (1, tokens)."""
+        ids = np.array([self._splitter.tokenizer.encode(text).ids], dtype=np.int64)
+        arrays = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+        return {name: arrays[name] for name in self._inputs}
+
     def _embed(self, text: str) -> FloatArray:
         """Return the vector of a text that fits the window, shape (d,)."""
-        encoding = self._splitter.tokenizer.encode(text)
-        inputs = {
-            "input_ids": np.array([encoding.ids], dtype=np.int64),
-            "attention_mask": np.ones((1, len(encoding.ids)), dtype=np.int64),
-            "token_type_ids": np.zeros((1, len(encoding.ids)), dtype=np.int64),
-        }
+        inputs = self.build_inputs(text)
         with GATE.passing():
             tokens = np.asarray(self._session.run(None, inputs)[0], dtype=np.float32)
         if not np.isfinite(tokens).all():

@@ -10,6 +10,7 @@ import numpy as np
 
 from meve._extras import require_imports
 from meve.components._model_errors import map_load_errors
+from meve.components._onnx_session import KNOWN_INPUTS
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier
 from meve.errors import ModelError, ModelNotFoundError, wrap_errors
@@ -65,7 +66,7 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
     partial = target / "onnx" / "model.onnx.partial"
     try:
         with wrap_errors(ModelError, f"exporting {name} to ONNX"):
-            _trace(model.eval().cpu(), tokenizer, partial)
+            trace_graph(model.eval().cpu(), tokenizer, partial)
             if not (target / "tokenizer.json").is_file():
                 tokenizer.save_pretrained(target)
             if not (target / "config.json").is_file():
@@ -80,33 +81,39 @@ def export_onnx(folder: str | Path, to: str | Path) -> Path:
     return target
 
 
-def _trace(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file: Path) -> None:
-    """Write the graph from padded samples, so that the attention mask becomes part of it."""
+def trace_graph(
+    model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", file: Path, output: str = "logits"
+) -> None:
+    """Write the graph of one of the model's outputs, by its name in torch.
+
+    It is traced from padded samples, so that the attention mask becomes part of it.
+    """
     import torch
 
-    class Logits(torch.nn.Module):  # type: ignore[misc, unused-ignore]
+    class OneOutput(torch.nn.Module):  # type: ignore[misc, unused-ignore]
         def __init__(self, names: list[str]) -> None:
             super().__init__()
             self.model, self.names = model, names
 
         def forward(self, *inputs: "torch.Tensor") -> "torch.Tensor":
-            logits: torch.Tensor = self.model(**dict(zip(self.names, inputs, strict=True))).logits
-            return logits
+            values: torch.Tensor = self.model(**dict(zip(self.names, inputs, strict=True)))[output]
+            return values
 
     sample = tokenizer(
         ["what is the moon", "what"], ["it orbits the earth", "the sun"], padding=True, return_tensors="pt"
     )
-    names = [entry for entry in ("input_ids", "attention_mask", "token_type_ids") if entry in sample]
-    axes = {entry: {0: "batch", 1: "length"} for entry in names} | {"logits": {0: "batch"}}
+    names = [entry for entry in KNOWN_INPUTS if entry in sample]
+    texts = {0: "batch", 1: "length"}
+    sizes = {**dict.fromkeys(names, texts), output: {0: "batch"} if output == "logits" else texts}
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # the exporter's deprecation, and constants, which `_check_graph` tests
+        warnings.simplefilter("ignore")  # the exporter's deprecation, and constants, which the callers test
         torch.onnx.export(
-            Logits(names).eval(),
+            OneOutput(names).eval(),
             tuple(sample[entry] for entry in names),
             str(file),
             input_names=names,
-            output_names=["logits"],
-            dynamic_axes=axes,
+            output_names=[output],
+            dynamic_axes=sizes,
             opset_version=OPSET,
             dynamo=False,  # the newer exporter needs onnxscript
         )

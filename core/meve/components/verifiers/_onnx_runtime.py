@@ -11,7 +11,7 @@ import numpy as np
 
 from meve._fork_safety import GATE
 from meve.components._model_errors import map_load_errors
-from meve.components._onnx_session import CorePool, cuda_number, open_session
+from meve.components._onnx_session import CorePool, cuda_number, list_inputs, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
 from meve.components.verifiers._sentence_scores import TokenReading
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
@@ -32,8 +32,6 @@ BATCH_ON_CUDA = 32
 
 TOKEN_LOGITS = "token_logits"
 """The name of the optional second output: a logit per token, as `meve.training.token_head` adds it."""
-
-_KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class OnnxRuntime:
@@ -74,13 +72,7 @@ class OnnxRuntime:
         self.batch_size = batch_size
         self.rates_tokens = TOKEN_LOGITS in [entry.name for entry in session.get_outputs()]
         """Whether the graph has a logit per token, which `read` needs."""
-        self._inputs = [entry.name for entry in session.get_inputs()]
-        strange = [entry for entry in self._inputs if entry not in _KNOWN]
-        if strange or "input_ids" not in self._inputs:
-            raise ModelError(
-                f"the graph of {name} has the inputs {', '.join(self._inputs)}, expected {', '.join(_KNOWN)}: "
-                "export it again with meve.components.verifiers.export_onnx"
-            )
+        self._inputs = list_inputs(session, name)
 
     @classmethod
     def from_folder(
