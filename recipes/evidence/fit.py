@@ -6,7 +6,8 @@ Candidates of questions outside the verifier's training are its examples: questi
 NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages and
 contrasts (`recipes.verifier.pages`, `recipes.verifier.contrasts`). A relevant candidate counts eight times, so a
 candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage too many.
-Each set has the same weight. Then the areas under the curve are printed for the questions of `meve bench`.
+Each set has the same weight. Then the areas under the curve and the calibration errors are printed for the questions of
+`meve bench`, the latter also without that weight, as the chance that a candidate is relevant.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from meve import Passage, Retriever
+from meve._formulas import expected_calibration_error, sigmoid
 from meve.components._shipped_models import EVIDENCE
 from meve.components.embedders import resolve_embedder
 from meve.components.evidence import FITS, INPUTS, INTERCEPT, EvidenceModel
@@ -41,7 +43,7 @@ NAME = "meve-evidence-1"
 QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
 SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
 PAGES, CONTRASTS = "pages", "contrasts"
-MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open")
+MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open", "scifact")
 MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
 WEIGHT = 8.0
@@ -77,9 +79,16 @@ def main() -> None:
         chosen = read_set(name, given.data)
         asked = [(q.text, set(q.gold)) for q in sample_questions(chosen.questions, MOST, SEED) if q.gold]
         x, relevant = list_candidates(f"{name}, measured", chosen.passages, asked, given.cache)
-        estimated = model.estimate(dict(zip(INPUTS, x.T, strict=True)))
-        ours, alone = roc_auc_score(relevant, estimated), roc_auc_score(relevant, x[:, 0])
-        print(f"AUC {name}: {ours:.3f}, logit alone {alone:.3f}", flush=True)
+        sums = model.sums(dict(zip(INPUTS, x.T, strict=True)))
+        ours, alone = roc_auc_score(relevant, sums), roc_auc_score(relevant, x[:, 0])
+        weighted, chance = (
+            expected_calibration_error(sigmoid(sums - log), relevant) for log in (0.0, float(np.log(WEIGHT)))
+        )
+        print(
+            f"{name}: AUC {ours:.3f}, logit alone {alone:.3f}; calibration error {weighted:.3f}, without the weight "
+            f"{chance:.3f}; {relevant.mean():.3f} of the candidates are relevant",
+            flush=True,
+        )
 
 
 def read_sections(name: str, data: Path) -> tuple[list[Passage], Asked]:

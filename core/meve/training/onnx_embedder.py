@@ -61,13 +61,14 @@ def quantize_embedder(folder: str | Path, to: str | Path, samples: Sequence[str]
     if in_torch.similarity != "cosine" or in_torch.window is None:
         raise ModelError(f"{name!r} compares by {in_torch.similarity}, or reads texts of any length: run it in torch")
     splitter = TextSplitter.from_tokenizer(loaded.tokenizer)
-    config = loaded[0].auto_model.config.to_dict()
+    transformer: Any = loaded[0].auto_model
+    config = transformer.config.to_dict()
     with tempfile.TemporaryDirectory(prefix="meve-quantize-") as temporary:
         whole, small = Path(temporary) / "whole", Path(temporary) / "small"
         for each in (whole, small):
             _write_folder(each, config, splitter, in_torch.window)
         with wrap_errors(ModelError, f"exporting {name} to ONNX"):
-            trace_graph(loaded[0].auto_model.eval(), loaded.tokenizer, _graph(whole), "last_hidden_state")
+            trace_graph(transformer.eval(), loaded.tokenizer, _graph(whole), "last_hidden_state")
         exported = OnnxEmbedder.from_folder(whole)
         if not _compare(exported, in_torch, samples).min() >= SAME:
             raise ModelError(
