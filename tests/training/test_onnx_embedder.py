@@ -3,6 +3,7 @@
 import shutil
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 TEXTS = ["the moon", "the cat is bread", "what orbits the earth ?", "a b c " * 30]
 
 
-def save_embedder(folder: Path, *, kind: str = "encoder", pooling: str = "mean", **options: object) -> Path:
+def save_embedder(folder: Path, *, kind: str = "encoder", pooling: str = "mean", **options: Any) -> Path:
     """Save a sentence-transformers model of a tiny transformer."""
     library = import_module("sentence_transformers")
     modules = import_module("sentence_transformers.models")
@@ -75,7 +76,7 @@ def test_weights_take_a_byte_each(whole: Path, small: Path) -> None:
         ({"similarity_fn_name": "dot"}, "compares by dot"),
     ],
 )
-def test_model_whose_vectors_are_no_mean_of_tokens_raises(options: dict[str, object], why: str, tmp_path: Path) -> None:
+def test_model_whose_vectors_are_no_mean_of_tokens_raises(options: dict[str, Any], why: str, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=why):
         quantize_embedder(save_embedder(tmp_path, **options), tmp_path / "small", TEXTS)
     assert not (tmp_path / "small").exists()
