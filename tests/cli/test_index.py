@@ -1,3 +1,4 @@
+import logging
 import os
 import shutil
 
@@ -168,3 +169,12 @@ def test_files_that_take_too_long_are_skipped(meve, tmp_path):
     assert result.exit_code == 1
     assert "a.md: takes too long: more than 1e-07 seconds" in " ".join(result.stderr.split())
     assert meve("index", folder, "--to", tmp_path / "index", "--max-seconds", "0").exit_code != 0
+
+
+def test_embedding_that_takes_minutes_is_told_with_the_choice(meve, docs, tmp_path, monkeypatch):
+    monkeypatch.setattr("meve.pipeline._preparation.TIMED", 1)
+    monkeypatch.setattr("meve.pipeline._preparation.LONG", -1.0)
+    message = meve("index", docs, "--to", tmp_path / "index").stderr
+    assert "warning: embedding 5 passages with 'meve-minilm-1' takes 0 minutes more" in message
+    assert "'static'" in message
+    assert not logging.getLogger("meve").handlers[1:], "the handler goes with the command"

@@ -4,6 +4,7 @@ A terminal gets colours, and tables of its width. A pipe or a file gets plain te
 """
 
 import json
+import logging
 import sys
 import time
 from collections import Counter
@@ -86,6 +87,22 @@ def print_message(kind: str, text: str) -> None:
 
     line = Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "yellow"), text.translate(UNPRINTABLE))
     get_console(stderr=True).print(line, soft_wrap=True)
+
+
+@contextmanager
+def printed_log() -> Iterator[None]:
+    """Print the warnings that MeVe logs meanwhile, which are silent elsewhere unless logging is configured."""
+
+    class Printer(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print_message("warning", record.getMessage())
+
+    logger, printer = logging.getLogger("meve"), Printer(logging.WARNING)
+    logger.addHandler(printer)
+    try:
+        yield
+    finally:
+        logger.removeHandler(printer)
 
 
 def print_table(grid: "Table", *, to: Console | None = None) -> None:

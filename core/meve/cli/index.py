@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meve.cli._render import UNPRINTABLE, get_console, print_line, print_message, print_table, progress_bar, table
+from meve.cli._render import (
+    UNPRINTABLE,
+    get_console,
+    print_line,
+    print_message,
+    print_table,
+    printed_log,
+    progress_bar,
+    table,
+)
 from meve.errors import ConfigurationError
 from meve.retrieval._snapshot import MANIFEST, check_index_folder, read_manifest
 
@@ -66,7 +75,7 @@ def index(
         tokens=last.tokens if chunk_tokens is None else chunk_tokens,
         overlap=last.overlap if chunk_overlap is None else chunk_overlap,
     )
-    with progress_bar() as advance:
+    with progress_bar() as advance, printed_log():
         report = ingest(
             path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=[to],
             progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
