@@ -207,7 +207,7 @@ class TestWork:
         assert not caplog.records, "another embedder may be the only one for these texts"
         embed_texts(texts, Minilm())
         (record,) = caplog.records
-        assert re.search(r"embedding 2,000 passages .* minutes more; the embedder 'static' takes sec", record.message)
+        assert re.search(r"embedding 2,000 passages .* minutes more; embedder 'static' takes sec", record.message)
 
     def test_query_is_embedded_once_and_no_passage_is_scored_twice(self):
         embedder, tokens = CountingEmbedder(WordEmbedder()), CountingTokens(WordCounter())

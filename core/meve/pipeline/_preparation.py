@@ -89,7 +89,7 @@ def embed_texts(texts: Sequence[str], embedder: Embedder, progress: Progress | N
 def _warn_if_long(seconds: float, texts: int, embedder: Embedder) -> None:
     if seconds > LONG:
         logger.warning(
-            "embedding %s passages with %r takes %.0f minutes more; the embedder 'static' takes seconds, but finds less",
+            "embedding %s passages with %r takes %.0f minutes more; embedder 'static' takes seconds, but finds less",
             f"{texts:,}", embedder.name, seconds / 60,
         )  # fmt: skip
 
