@@ -13,6 +13,7 @@ import pytest
 
 from meve import Retriever, load_verifier
 from meve.components._shipped_models import find_fitted_models
+from meve.components.evidence import INPUTS, INTERCEPT
 from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers import _shipped as shipped
 from meve.components.verifiers._shipped import (
@@ -54,7 +55,7 @@ def test_shipped_verifier_is_complete_within_25_megabytes() -> None:
     assert {str(file.relative_to(VERIFIER_FOLDER)) for file in files} == {
         "onnx/model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json", "calibration.json",
         "sufficiency.json", "prior.json", "README.md",
-        "minilm/evidence.json", "minilm/sufficiency.json", "minilm/prior.json",
+        "minilm/evidence.json", "minilm/sufficiency.json", "minilm/prior.json", "minilm/README.md",
     }  # fmt: skip
     assert sum(file.stat().st_size for file in files) <= 25_000_000
 
@@ -162,6 +163,18 @@ def test_model_card_matches_calibration() -> None:
     assert f"{stored['config']['num_hidden_layers']} layers of {stored['config']['hidden_size']}" in card
     size = sum(f.stat().st_size for f in VERIFIER_FOLDER.rglob("*") if f.is_file() and f.name != "README.md")
     assert float(re.search(r"([\d.]+) MB", card)[1]) == pytest.approx(size / 1e6, abs=0.06)
+    assert "license: apache-2.0" in card
+
+
+def test_card_of_the_evidence_model_matches_its_weights() -> None:
+    card = " ".join((VERIFIER_FOLDER / "minilm" / "README.md").read_text("utf-8").split())
+    stored = json.loads((VERIFIER_FOLDER / "minilm" / "evidence.json").read_text("utf-8"))
+    for weights in stored["fits"].values():
+        assert f"| {' | '.join(f'{weights.get(name, 0.0):.2f}' for name in (*INPUTS, INTERCEPT))} |" in card
+    assert all(
+        name in card for name in stored["fitted_on"].removeprefix("candidates of held-out questions of ").split(", ")
+    )
+    assert stored["embedder"] in card
     assert "license: apache-2.0" in card
 
 
