@@ -141,6 +141,10 @@ def test_unreadable_files_do_not_affect_others(docs, retriever):
     (docs / "linked").symlink_to(docs / "c")
     (docs / "bad.jsonl").write_text("{\n")
     os.mkfifo(docs / "pipe")
+    for name in ("piped", "endless"):  # where the manifest of an index would stand
+        (docs / name).mkdir()
+    os.mkfifo(docs / "piped" / "meve.json")
+    (docs / "endless" / "meve.json").symlink_to("/dev/zero")
     report = ingest(docs, retriever, max_bytes=1000)
     assert {s.path: s.reason.split(":")[0].split(";")[0] for s in report.skipped} == {
         "binary.txt": "binary",
@@ -152,6 +156,8 @@ def test_unreadable_files_do_not_affect_others(docs, retriever):
         "linked": "a link to a folder",
         "bad.jsonl": "no line is a valid passage",
         "pipe": "not a regular file",
+        "piped/meve.json": "not a regular file",
+        "endless/meve.json": "a link that leaves the folder, to /dev/zero",
     }
     assert ids(retriever) == ALL
 

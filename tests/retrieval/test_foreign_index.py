@@ -3,7 +3,9 @@
 import hashlib
 import io
 import json
+import os
 import socket
+import time
 import zipfile
 
 import faiss
@@ -204,3 +206,31 @@ def test_manifest_of_too_many_bytes_or_files_is_refused(tmp_path):
     (folder / MANIFEST).write_text(" " * (17 << 20))
     with pytest.raises(IndexCorruptError, match="more than 16,777,216 bytes"):
         Retriever.load(folder, **make_components())
+
+
+@pytest.mark.parametrize("name", [MANIFEST, "passages.jsonl"])
+@pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "device"])
+def test_pipe_or_device_in_place_of_a_file_is_refused_at_once(tmp_path, name, plant):
+    save_index(tmp_path)
+    manifest = read_manifest(tmp_path)
+    path = tmp_path / manifest["generation"] / name if name != MANIFEST else tmp_path / name
+    if name != MANIFEST:
+        manifest["files"][name]["bytes"] = 0
+        edit_manifest(tmp_path, files=manifest["files"])
+    path.unlink()
+    plant(path)
+    began = time.monotonic()
+    with pytest.raises(IndexCorruptError, match="not a regular file"):
+        Retriever.load(tmp_path, **make_components())
+    assert time.monotonic() - began < 30
+
+
+def test_saving_into_a_folder_from_elsewhere_follows_no_link_in_it(tmp_path):
+    folder, other = tmp_path / "index", tmp_path / "other"
+    other.write_text("precious")
+    save_index(folder)
+    (folder / f"{MANIFEST}.new").symlink_to(other)
+    retriever = Retriever.load(folder, **make_components())
+    retriever.save(folder)
+    assert other.read_text() == "precious"
+    assert len(Retriever.load(folder, **make_components())) == 1

@@ -58,10 +58,13 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _read_source_record(extra: Path) -> dict[str, Any]:
+    from meve._json_limits import parse_json
+    from meve._regular_files import open_regular
     from meve.ingest.report import KEY
 
     try:
-        record = json.loads(extra.read_text(encoding="utf-8"))[KEY]
+        with open_regular(extra) as file:
+            record = parse_json(file.read())[KEY]
         return {"files": len(record["sources"]), "folder": record["root"], "chunking": record["settings"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"files": None}  # passages that were added by code, or a save in progress

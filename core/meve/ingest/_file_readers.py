@@ -4,10 +4,10 @@ import codecs
 import hashlib
 import os
 import re
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from meve._regular_files import find_problem, open_regular
 from meve.errors import IngestError
 
 MAX_BYTES = 20_000_000
@@ -32,14 +32,6 @@ MAGIC: dict[bytes, str] = {
 _DOCTYPE = r"<!DOCTYPE[^>\[]*+(?:\[[^\]]*+\])?[^>]*+>"
 SVG = re.compile(rf"\ufeff?(?:(?><\?xml.*?\?>)|{_DOCTYPE}|(?><!--.*?-->)|\s)*+<svg[\s>]", re.DOTALL | re.IGNORECASE)
 """The beginning of an SVG drawing, whatever its file name. No part can be matched in two ways."""
-NOT_READ = (
-    (stat.S_ISFIFO, "a pipe (FIFO)"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISDIR, "a folder"),
-)
-"""Files that aren't read, since reading might never end; each with its name."""
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -89,25 +81,13 @@ def read_data(path: Path, *, max_bytes: int = MAX_BYTES) -> FileData:
     if info.st_size > max_bytes:
         raise IngestError(_too_large(f"{info.st_size:,}", max_bytes))
     try:
-        with open(path, "rb", opener=_open_at_once) as file:
-            _check_regular(os.fstat(file.fileno()))
+        with open_regular(path) as file:
             data = file.read(max_bytes + 1)
     except OSError as cause:
         raise IngestError(_describe_error(cause)) from cause
     if len(data) > max_bytes:
         raise IngestError(_too_large(f"more than {max_bytes:,}", max_bytes))
     return FileData(data=data, mtime_ns=info.st_mtime_ns, sha256=hashlib.sha256(data).hexdigest())
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, if it has become a pipe meanwhile."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _check_regular(info: os.stat_result) -> None:
-    for is_kind, name in NOT_READ:
-        if is_kind(info.st_mode):
-            raise IngestError(f"not a regular file: {name}")
 
 
 def read_status(path: Path) -> os.stat_result:
@@ -123,7 +103,8 @@ def read_status(path: Path) -> os.stat_result:
         raise IngestError(reason) from cause
     except (OSError, ValueError) as cause:
         raise IngestError(_describe_error(cause)) from cause
-    _check_regular(info)
+    if problem := find_problem(info):
+        raise IngestError(problem)
     return info
 
 

@@ -1,13 +1,14 @@
 """Lists the files of a folder to ingest."""
 
-import json
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from meve._json_limits import parse_json
+from meve._regular_files import open_regular
 from meve.errors import IngestError
-from meve.retrieval._snapshot import MANIFEST
+from meve.retrieval._snapshot import MANIFEST, MAX_MANIFEST
 
 PASSED_OVER = frozenset({"__pycache__", "node_modules", "venv", "site-packages"})
 """Folders without documents. Hidden files and folders (`.git`, `.venv`, …) are skipped too."""
@@ -96,7 +97,8 @@ def _walk(folder: Path, prefix: str, limits: _Limits) -> Iterator[tuple[str, Pat
 def holds_index(folder: Path) -> bool:
     """Return whether a folder holds an index of MeVe, whose files are copies of other texts."""
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        with open_regular(folder / MANIFEST) as file:
+            manifest = parse_json(file.read(MAX_MANIFEST + 1))
+    except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and {"generation", "files"} <= manifest.keys()

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 
 from meve._json_limits import parse_json
+from meve._regular_files import open_regular
 from meve.errors import (
     IndexBusyError,
     IndexCorruptError,
@@ -132,7 +133,7 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     """
     path = Path(folder) / MANIFEST
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             text = file.read(MAX_MANIFEST + 1)
         if len(text) > MAX_MANIFEST:
             raise ValueError(f"it has more than {MAX_MANIFEST:,} bytes")
@@ -195,7 +196,9 @@ def _write_generation(
 
 def _activate(folder: Path, manifest: Mapping[str, Any]) -> None:
     new = folder / f"{MANIFEST}.new"
-    new.write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+    new.unlink(missing_ok=True)  # it may be a link in an index from elsewhere, and lead the writer to another file
+    with new.open("x", encoding="utf-8") as file:
+        file.write(json.dumps(manifest, indent=1, ensure_ascii=False))
     _fsync(new)
     os.replace(new, folder / MANIFEST)
     _fsync(folder)
@@ -231,7 +234,7 @@ def _check_file(path: Path, facts: Mapping[str, Any]) -> None:
 
 
 def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

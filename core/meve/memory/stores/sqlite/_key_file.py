@@ -228,7 +228,12 @@ class Slots:
 
     def fits(self, slot: int, sealed: bytes) -> bool:
         """Return whether the key of something sealed still exists."""
-        return self._bytes(slot)[:MARK] == sealed[:MARK]
+        return len(sealed) >= MARK and self._bytes(slot)[:MARK] == sealed[:MARK]
+
+    def find(self, sealed: bytes) -> list[int]:
+        """Return the slots in which the key of something sealed stands: one, or none."""
+        self.expect()
+        return [slot for slot in range(self.count()) if self.fits(slot, sealed)]
 
     def expect(self, count: int = _BULK) -> None:
         """Read the whole file at once if so many keys will be needed."""

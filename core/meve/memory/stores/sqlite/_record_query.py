@@ -9,7 +9,7 @@ from typing import Any
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
 from meve.memory.stores.protocol import Field, RecordQuery
-from meve.memory.stores.sqlite._key_file import MARK, KeyIsGone
+from meve.memory.stores.sqlite._key_file import KeyIsGone
 from meve.memory.stores.sqlite._rows import (
     COLUMNS,
     FIELD_COLUMNS,
@@ -20,7 +20,7 @@ from meve.memory.stores.sqlite._rows import (
     unpack,
     unseal_row,
 )
-from meve.memory.stores.sqlite._vault import DAMAGED, Owner, Vault
+from meve.memory.stores.sqlite._vault import DamagedId, Owner, Vault
 
 _OPEN_FIELDS: frozenset[Field] = frozenset({"row", "archived", "created_at", "expires_at", "touched_at"})
 """Fields that aren't sealed."""
@@ -31,6 +31,8 @@ _IN_ARCHIVE = ("user", "rowid", "slot", "body", "id", "superseded", "derived", "
 _PLACE = {name: n for n, name in enumerate(VALUES)}
 _IN = "IN (SELECT value FROM json_each(?))"
 _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value {_IN})"
+
+_DAMAGES = (KeyIsGone, ValueError, TypeError, KeyError, RecursionError, zlib.error)
 
 Values = tuple[str, int, Sequence[Any]]
 """The user's key, the row's number, and the values of a record."""
@@ -107,7 +109,7 @@ def read_content(vault: Vault, owner: Owner, hashed: str) -> tuple[int | None, l
             return slot, content_of(unseal_row(owner, vault.slots.key(slot), columns))
         for slot, body, *names in archived:
             return slot, content_of(unpack(vault.slots.key(slot).unseal(body, owner.place("archive", *names))))
-    except (KeyIsGone, ValueError, TypeError, KeyError, RecursionError, zlib.error):
+    except _DAMAGES:
         return slot, None
     return None, None
 
@@ -186,10 +188,9 @@ def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_ses
             if owner is None:
                 raise KeyIsGone
             values: Sequence[Any] = unseal_row(owner, vault.slots.key(slot), columns)
-        except KeyIsGone:
-            vault.gone.add(columns[0][:MARK])
-            continue
-        except (ValueError, TypeError, KeyError, RecursionError):
+        except _DAMAGES as damage:
+            if vault.note_gone(damage, columns[0]) and not (skips_damaged and owner):
+                continue
             if not skips_damaged or owner is None:
                 raise
             values = _damaged(vault, owner, **dict(zip(COLUMNS[1:], columns, strict=True)))
@@ -203,17 +204,17 @@ def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> I
     statement = f"SELECT {', '.join(_IN_ARCHIVE)} FROM archive {where} ORDER BY rowid"
     rows = vault.connection.execute(statement, parameters).fetchall()
     vault.slots.expect(len(rows))
+    is_named = skips_damaged and not _needs_body(query)
     for no, row, slot, body, *names, expires in rows:
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:
                 raise KeyIsGone
             values: Sequence[Any] = unpack(vault.slots.key(slot).unseal(body, owner.place("archive", *names)))
-        except KeyIsGone:
-            vault.gone.add(body[:MARK])
-            continue
-        except (ValueError, TypeError, KeyError, RecursionError, zlib.error):
-            if not skips_damaged or owner is None or _needs_body(query):
+        except _DAMAGES as damage:
+            if vault.note_gone(damage, body) and not (is_named and owner):
+                continue
+            if not is_named or owner is None:
                 raise
             values = _damaged(vault, owner, id=names[0], hold=names[3], expires=expires)
         if query.kind in (None, values[_PLACE["kind"]]) and query.session_id in (None, values[_PLACE["session"]]):
@@ -222,7 +223,7 @@ def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> I
 
 def _damaged(vault: Vault, owner: Owner, *, id: str, hold: int, expires: int | None, **_: Any) -> Sequence[Any]:  # noqa: ANN401
     """Return what is known of a damaged record: its id, or a name for it, its expiry, and whether it's on hold."""
-    name = [*vault.noted_names(owner, id), DAMAGED + id][0]
+    name = [*vault.noted_names(owner, id), DamagedId.of(id)][0]
     known = {"id": name, "hold": "on hold" if hold else "", "expires": expires}
     return [known.get(each) for each in VALUES]
 

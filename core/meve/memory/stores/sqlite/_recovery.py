@@ -2,11 +2,11 @@
 
 import logging
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from meve._sqlite import Connections
 from meve.errors import KeyFileError
-from meve.memory.stores.sqlite._key_file import KeyFile
+from meve.memory.stores.sqlite._key_file import MARK, KeyFile
 from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_number
 
 _LOGGER = logging.getLogger("meve")
@@ -51,6 +51,32 @@ def _agrees(vault: Vault, keys: KeyFile) -> bool:
     return changes <= intended
 
 
+def find_lost_keys(vault: Vault) -> list[str]:
+    """Return what can't be read because its key is missing or damaged, in words; empty for nothing.
+
+    Call it in a write transaction: in another one, keys may be destroyed meanwhile.
+    """
+    vault.slots.expect()
+    users = vault.connection.execute("SELECT no FROM users WHERE slot IS NOT NULL").fetchall()
+    lost = {"users": sum(vault.owner_of(no) is None for (no,) in users)}
+    lost["records"] = sum(not vault.slots.fits(slot, begin) for *_, slot, begin in _sealed_rows(vault.connection))
+    return [
+        f"the keys of {count} {what} are missing or damaged: restore both files from a copy, or erase them with "
+        "forget_user"
+        for what, count in lost.items()
+        if count
+    ]
+
+
+def _sealed_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, int, int, int, bytes]]:
+    """Yield table, row, user and slot of each record, and how it begins."""
+    for table, sealed in (("memories", "sealed"), ("archive", "body")):
+        rows = connection.execute(
+            f"SELECT rowid, user, slot, coalesce(substr({sealed}, 1, {MARK}), x'') FROM {table}"
+        ).fetchall()
+        yield from ((table, *row) for row in rows)
+
+
 def _reconcile(vault: Vault) -> None:
     connection, slots = vault.connection, vault.slots
     slots.expect()
@@ -63,21 +89,16 @@ def _reconcile(vault: Vault) -> None:
             for table in ("memories", "archive", "opinions"):
                 connection.execute(f"DELETE FROM {table} WHERE user = ?", (no,))
             connection.execute("UPDATE users SET slot = NULL, name = NULL, version = version + 1 WHERE no = ?", (no,))
-    for table, sealed in (("memories", "sealed"), ("archive", "body")):
-        rows = connection.execute(f"SELECT rowid, user, slot, substr({sealed}, 1, 16) FROM {table}").fetchall()
-        missing = [(row, user) for row, user, slot, begin in rows if not slots.fits(slot, begin)]
-        used.update(slot for _, _, slot, begin in rows if slots.fits(slot, begin))
-        gone += len(missing)
-        _remove(connection, table, missing)
+    for table, row, user, slot, begin in list(_sealed_rows(connection)):
+        if slots.fits(slot, begin):
+            used.add(slot)
+            continue
+        gone += 1
+        connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        connection.execute("UPDATE users SET version = version + 1, complete_from = version + 1 WHERE no = ?", (user,))
     given = read_number(connection, SLOTS)
     connection.execute("DELETE FROM free_slots")
     vault.release(sorted(set(range(given)) - used))
     vault.note_released()
     if gone:
         _LOGGER.warning("%d records whose keys had been destroyed were removed from the memory", gone)
-
-
-def _remove(connection: sqlite3.Connection, table: str, missing: Iterable[tuple[int, int]]) -> None:
-    for row, user in missing:
-        connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
-        connection.execute("UPDATE users SET version = version + 1, complete_from = version + 1 WHERE no = ?", (user,))

@@ -196,8 +196,9 @@ class SqliteTransaction(SqliteSnapshot):
         if record.archived:
             self._note_removal(owner, version, record.id)
         if record.archived and record.kind != "message":
-            self._delete(owner, record.id)
             hashed, _, *names = hash_names(owner, dict(zip(VALUES, values, strict=True)))
+            for table in ("memories", "archive"):
+                self._connection.execute(f"DELETE FROM {table} WHERE user = ? AND id = ?", (owner.no, hashed))
             body = key.seal(pack(values), owner.place("archive", hashed, *names))
             packed = (owner.no, hashed, slot, micros_or_none(record.expires_at), body, *names)
             self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed)
@@ -211,9 +212,7 @@ class SqliteTransaction(SqliteSnapshot):
         self._note_removal(owner, version, record_id)
         if user == SHARED:
             self._connection.execute("DELETE FROM opinions WHERE id = ?", (owner.id_hash(record_id),))
-        slots = self._delete(owner, record_id)
-        self._vault.release(slots)
-        return bool(slots)
+        return self._vault.remove("user = ? AND id = ?", owner.no, owner.id_hash(record_id)) > 0
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         owner = self._vault.owner(user)
@@ -274,17 +273,6 @@ class SqliteTransaction(SqliteSnapshot):
             return slot
         self._vault.release([] if slot is None else [slot])
         return self._vault.take()
-
-    def _delete(self, owner: Owner, record_id: str) -> list[int]:
-        """Delete a record, and return its slots."""
-        at = (owner.no, owner.id_hash(record_id))
-        return [
-            slot
-            for table in ("memories", "archive")
-            for (slot,) in self._connection.execute(
-                f"DELETE FROM {table} WHERE user = ? AND id = ? RETURNING slot", at
-            ).fetchall()
-        ]
 
     def _note_removal(self, owner: Owner, version: int, record_id: str) -> None:
         """Note that a row leaves the active records; an archived message left them before."""

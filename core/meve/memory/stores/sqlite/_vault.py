@@ -1,5 +1,6 @@
 """What a transaction needs to seal and unseal: the keys of records and users, and which slots are free."""
 
+import logging
 import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -8,11 +9,20 @@ from dataclasses import dataclass
 from meve.errors import StoreCorruptError
 from meve.memory.stores.sqlite._key_file import MARK, DataKey, KeyIsGone, Slots
 
-DAMAGED = "damaged:"
-"""The beginning of the id that stands for that of a record that can't be unsealed; the hash of its id follows."""
+_LOGGER = logging.getLogger("meve")
+_DAMAGED = "damaged:"
 KEY_CHANGES, KEYS_SEEN, SLOTS = "key_changes", "keys_seen", "slots"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
 were released, and how many slots were given away."""
+
+
+class DamagedId(str):
+    """A name for a record that can't be unsealed, in place of its id. A type of its own: ids may have any text."""
+
+    @classmethod
+    def of(cls, hashed: str) -> "DamagedId":
+        """Return the name for the hash of an id."""
+        return cls(_DAMAGED + hashed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +38,8 @@ class Owner:
 
     def id_hash(self, record_id: str) -> str:
         """Return the hash under which a record is stored."""
-        if record_id.startswith(DAMAGED):
-            return record_id.removeprefix(DAMAGED)
+        if isinstance(record_id, DamagedId):
+            return record_id.removeprefix(_DAMAGED)
         return self.key.hash("id", record_id)
 
     def session_hash(self, session: str) -> str:
@@ -71,11 +81,21 @@ class Vault:
         return self._owners[no]
 
     def make_owner(self, user: str) -> tuple[Owner, int]:
-        """Return a user, whose row is written if there is none, and the version of the user's records."""
+        """Return a user, whose row is written if there is none, and the version of the user's records.
+
+        Raises:
+            StoreCorruptError: the user's key is damaged.
+        """
         hashed = self.user_hash(user)
         self.connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (hashed,))
-        no, version = self.connection.execute("SELECT no, version FROM users WHERE key = ?", (hashed,)).fetchone()
+        no, version, used = self.connection.execute(
+            "SELECT no, version, slot FROM users WHERE key = ?", (hashed,)
+        ).fetchone()
         owner = self.owner(user)
+        if owner is None and used is not None:
+            raise StoreCorruptError(
+                "the key of this user is damaged: restore both files from a copy, or erase the user with forget_user"
+            )
         if owner is None:
             slot = self.take()
             owner = Owner(no, user, hashed, self.slots.key(slot))
@@ -84,17 +104,40 @@ class Vault:
         return owner, version
 
     def forget_owner(self, user: str) -> None:
-        """Release the key of a user of whom nothing is stored: the row keeps the hash alone."""
-        nothing = " AND ".join(
-            f"NOT EXISTS (SELECT 1 FROM {table} WHERE user = no)" for table in ("memories", "archive", "opinions")
-        )
+        """Remove what can't be read of a user, unless on hold. If nothing is left, release the user's key, too.
+
+        The row keeps the hash alone.
+        """
         row = self.connection.execute(
-            f"SELECT no, slot FROM users WHERE key = ? AND slot IS NOT NULL AND {nothing}", (self.user_hash(user),)
+            "SELECT no, slot, name FROM users WHERE key = ? AND slot IS NOT NULL", (self.user_hash(user),)
         ).fetchone()
-        if row is not None:
-            self.connection.execute("UPDATE users SET slot = NULL, name = NULL WHERE no = ?", row[:1])
-            self.connection.execute("DELETE FROM log_names WHERE user = ?", row[:1])
-            self.release(row[1:])
+        if row is None:
+            return
+        no, slot, name = row
+        self.connection.execute("DELETE FROM opinions WHERE user = ?", (no,))
+        if unreadable := self.remove("user = ? AND NOT hold", no):
+            self.connection.execute(
+                "UPDATE users SET version = version + 1, complete_from = version + 1 WHERE no = ?", (no,)
+            )
+            _LOGGER.warning("%d records of a forgotten user couldn't be read, and were removed", unreadable)
+        left = "SELECT 1 FROM memories WHERE user = ?1 UNION ALL SELECT 1 FROM archive WHERE user = ?1"
+        if self.connection.execute(left, (no,)).fetchone() is None:
+            self.connection.execute("UPDATE users SET slot = NULL, name = NULL WHERE no = ?", (no,))
+            self.connection.execute("DELETE FROM log_names WHERE user = ?", (no,))
+            self._release_used(slot, name)
+
+    def remove(self, where: str, *values: object) -> int:
+        """Remove records, archived or not, and release their keys. Return how many there were."""
+        removed = [
+            row
+            for table, sealed in (("memories", "sealed"), ("archive", "body"))
+            for row in self.connection.execute(
+                f"DELETE FROM {table} WHERE {where} RETURNING slot, coalesce(substr({sealed}, 1, {MARK}), x'')", values
+            ).fetchall()
+        ]
+        for slot, mark in removed:
+            self._release_used(slot, mark)
+        return len(removed)
 
     def note_name(self, owner: Owner, record_id: str) -> None:
         """Keep the id of a record for the log until the user is forgotten."""
@@ -135,6 +178,19 @@ class Vault:
         rows = [(slot,) for slot in slots]
         self.connection.executemany("INSERT OR REPLACE INTO free_slots VALUES (?, 0)", rows)
 
+    def _release_used(self, slot: int, sealed: bytes) -> None:
+        """Release the key of something sealed that was removed.
+
+        If it isn't where it should be, release it where it stands, and what stands there unless others need it.
+        """
+        slots = [slot]
+        if not self.slots.fits(slot, sealed):
+            using = " UNION ALL ".join(f"SELECT slot FROM {table}" for table in ("memories", "archive", "users"))
+            used = {other for (other,) in self.connection.execute(using)}
+            given = range(read_number(self.connection, SLOTS))
+            slots = [each for each in (slot, *self.slots.find(sealed)) if each in given and each not in used]
+        self.release(slots)
+
     def renew_released(self) -> None:
         """Destroy the keys that were released."""
         released = [slot for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE NOT renewed")]
@@ -159,6 +215,13 @@ class Vault:
         put_setting(self.connection, KEY_CHANGES, max(seen, read_number(self.connection, KEY_CHANGES)) + 1)
         return True
 
+    def note_gone(self, damage: Exception, sealed: bytes) -> bool:
+        """Note that the key of something sealed is missing, if that is the damage. Return whether it is."""
+        is_gone = isinstance(damage, KeyIsGone)
+        if is_gone:
+            self.gone.add(sealed[:MARK])
+        return is_gone
+
     def forget(self) -> None:
         """Forget what was read, because the connection sees another state now."""
         self._owners.clear()
@@ -171,11 +234,9 @@ class Vault:
         try:
             key = self.slots.key(slot)
             user = key.unseal(name, "\0".join(["users", hashed])).decode()
-        except KeyIsGone:
+        except (KeyIsGone, ValueError):
             self.gone.add(name[:MARK])
             return None
-        except ValueError as cause:
-            raise StoreCorruptError(f"the name of a user is damaged ({cause}): restore the file from a copy") from cause
         return Owner(no, user, hashed, key)
 
 

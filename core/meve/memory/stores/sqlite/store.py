@@ -13,7 +13,7 @@ from meve.memory._audit.older_log import Rewrite
 from meve.memory.stores._settings import LOG_NAMES, LOST_ENTRIES
 from meve.memory.stores.protocol import EventQuery
 from meve.memory.stores.sqlite._key_file import ENTRIES, TIME, KeyFile, MasterKey, check_master_key
-from meve.memory.stores.sqlite._recovery import recover
+from meve.memory.stores.sqlite._recovery import find_lost_keys, recover
 from meve.memory.stores.sqlite._schema import check_ours, migrate
 from meve.memory.stores.sqlite._sealing import PLAIN_PAGES, seal_plain_rows
 from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction, count_entries
@@ -166,10 +166,14 @@ class SqliteStore:
             _drop_plain_pages(connection)
 
     def find_damage(self) -> list[str]:
-        """Return what SQLite's `quick_check` finds wrong in the pages; empty for nothing. Reads the whole file."""
+        """Return what SQLite's `quick_check` finds wrong in the pages, and whose keys are missing; empty for nothing.
+
+        Reads the whole file.
+        """
         with self._connections.reading() as connection:
-            found = [text for (text,) in connection.execute("PRAGMA quick_check")]
-        return [] if found == ["ok"] else found
+            found = [text for (text,) in connection.execute("PRAGMA quick_check") if text != "ok"]
+        with self._connections.writing(durable=False) as connection, self._keys.slots() as slots:
+            return found + find_lost_keys(Vault(connection, slots, self._keys.user_hash))
 
     def size(self) -> int:
         """Return the size of the file, its keys, its log and its index in bytes."""
