@@ -79,6 +79,18 @@ def test_failing_model_leaves_the_rules_facts(memory):
     assert texts(memory) == RULES
 
 
+def test_log_of_a_failing_model_does_not_quote_what_was_said(memory, caplog):
+    caplog.set_level("DEBUG")
+
+    def fail(prompt):
+        raise ValueError(f"bad request: {prompt}")
+
+    [done] = add(memory, TurnRules(background=LlmExtractor(fail)))
+    assert "Oslo" in done.skipped["m1"]
+    assert "ValueError" in caplog.text
+    assert "Oslo" not in caplog.text
+
+
 def test_turn_is_read_once(memory):
     rules = answering({"action": "nothing", "reason": "known"})
     assert len(add(memory, rules)) == 1

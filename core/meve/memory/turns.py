@@ -289,7 +289,8 @@ def _defer(
                     skipped.append(_log_refusal(error))
             facts.note(user, name, "a model read the turn", check)
         except MeveError as error:
-            logger.warning("reading a turn in the background failed, and the rules' facts stay: %s", error)
+            why = type(error.__cause__ or error).__name__  # the error itself may quote what was said
+            logger.warning("reading a turn in the background failed, and the rules' facts stay: %s", why)
             skipped.append(str(error))
         return RecordedTurns(
             added=tuple(r for r in done[False] if not isinstance(r, str)),

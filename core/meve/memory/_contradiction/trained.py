@@ -113,7 +113,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         try:
             probability = self._estimate(older.text, newer.text)
         except ModelError as error:
-            logger.warning("a search shows both of two memories, since the model of updates failed: %s", error)
+            why = type(error.__cause__ or error).__name__  # the error itself may quote what was said
+            logger.warning("a search shows both of two memories, since the model of updates failed: %s", why)
             return DIFFERENT
         return replace(verdict, probability=probability) if probability >= self._agreed else DIFFERENT
 
