@@ -1,6 +1,5 @@
 """A LlamaIndex retriever and a memory block over conversations as graphs of turns."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -15,6 +14,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._message_content import last_question, role_of, text_of
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes
+from meve._fork_safety import ForkSafeLock
 from meve._warn_once import warn_once
 from meve.conversation import Conversation, Ranking, SlicePolicy
 from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
@@ -93,7 +93,7 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
     tokens: Any = Field(default=None, exclude=True)
 
     _sessions: OrderedDict[str, Conversation] = PrivateAttr(default_factory=OrderedDict)
-    _lock: threading.Lock = PrivateAttr(default_factory=threading.Lock)
+    _lock: ForkSafeLock = PrivateAttr(default_factory=ForkSafeLock)
 
     def conversation(self, session_id: str = "") -> Conversation:
         """Return a session's conversation; an empty one, which isn't kept, for an unknown or dropped session."""

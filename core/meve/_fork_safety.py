@@ -10,9 +10,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
-from meve.errors import StorageError
+from meve.errors import RetrievalError, StorageError
 
 WAIT_SECONDS = 5.0
 """The longest wait of a fork for other threads to leave native code."""
@@ -25,20 +25,28 @@ class ForkSafeLock:
         on_fork: called in the child if another thread held the lock at the fork, to drop what it may have left
             half-changed. A method is held weakly, so that the lock keeps no object alive.
         reentrant: whether the thread that holds it may take it again.
+        guards: what an interrupted change leaves torn, such as "the dialogue". The child is refused it if another
+            thread held the lock; empty for nothing.
     """
 
-    def __init__(self, on_fork: Callable[[], None] | None = None, *, reentrant: bool = False) -> None:
-        self._reentrant = reentrant
+    def __init__(self, on_fork: Callable[[], None] | None = None, *, reentrant: bool = False, guards: str = "") -> None:
+        self._reentrant, self._guards, self._is_torn = reentrant, guards, False
         is_method = hasattr(on_fork, "__self__")
         self._on_fork: Callable[[], Any] = weakref.WeakMethod(cast(Any, on_fork)) if is_method else lambda: on_fork
         self._inner = self._new()
-        _LOCKS.add(self)
+        renew_in_child(self)
 
     def _new(self) -> Any:  # noqa: ANN401 - either kind of lock
         return threading.RLock() if self._reentrant else threading.Lock()
 
     def __enter__(self) -> None:
-        """Take the lock."""
+        """Take the lock.
+
+        Raises:
+            RetrievalError: a fork interrupted a change of what it guards.
+        """
+        if self._is_torn:
+            raise refuse_torn(self._guards)
         self._inner.acquire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -50,8 +58,29 @@ class ForkSafeLock:
         """Make the lock free. Return what to call if another thread held it."""
         was_held = not self._inner.acquire(blocking=False)
         self._inner = self._new()
+        self._is_torn = self._is_torn or (was_held and bool(self._guards))
         act: Callable[[], None] | None = self._on_fork() if was_held else None
         return act
+
+
+def refuse_torn(what: str) -> RetrievalError:
+    """Return the error for what another thread was changing when this process was forked."""
+    return RetrievalError(
+        f"this process was forked while another thread changed {what}: make or load it anew, or fork when it is idle"
+    )
+
+
+class Renewable(Protocol):
+    """Something that a forked child makes usable again."""
+
+    def renew(self) -> Callable[[], None] | None:
+        """Forget the other threads. Return what to call then, or None."""
+        ...
+
+
+def renew_in_child(lock: Renewable) -> None:
+    """Renew a lock in each forked child; it is held weakly."""
+    _LOCKS.add(lock)
 
 
 class ForkGate:
@@ -80,8 +109,8 @@ class ForkGate:
         try:
             if self._is_broken:
                 raise StorageError(
-                    f"this process was forked while another thread used the memory for over {WAIT_SECONDS:.0f} s: fork "
-                    "when it is idle, or start a new process (multiprocessing's 'spawn')"
+                    "this process was forked while another thread was busy in MeVe for over "
+                    f"{WAIT_SECONDS:.0f} s: fork when it is idle, or start a new process (multiprocessing's 'spawn')"
                 )
             yield
         finally:
@@ -115,7 +144,7 @@ class ForkGate:
         return int(getattr(self._local, "depth", 0) > 0)
 
 
-_LOCKS: "weakref.WeakSet[ForkSafeLock]" = weakref.WeakSet()
+_LOCKS: "weakref.WeakSet[Renewable]" = weakref.WeakSet()
 GATE = ForkGate()
 """The gate of this process."""
 

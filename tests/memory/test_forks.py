@@ -129,7 +129,7 @@ def test_child_of_a_thread_that_stays_in_a_call_gets_an_error(file, monkeypatch)
                 leave.wait(30)
 
         def use():
-            with pytest.raises(StorageError, match="was forked while another thread used the memory"):
+            with pytest.raises(StorageError, match="was forked while another thread was busy in MeVe"):
                 memory.list(user_id="ann")
 
         thread = threading.Thread(target=stay)

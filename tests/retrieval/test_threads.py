@@ -1,12 +1,15 @@
 """Test that threads can share a retriever."""
 
+import os
 import random
+import signal
 import threading
 import time
+from itertools import count
 
 import pytest
 
-from meve import Passage, Retriever
+from meve import Passage, Retriever, _fork_safety
 from meve._locks import ReadWriteLock
 from meve.errors import RetrievalError
 from tests.fake_components import make_components
@@ -128,3 +131,74 @@ def test_reader_may_read_again_while_a_writer_waits():
             pass
     thread.join(10)
     assert finished.is_set()
+
+
+def use_in_child(retriever):
+    """Retrieve and change passages in a forked process, and return its exit status; a signal if it hung."""
+    pid = os.fork()
+    if not pid:
+        signal.alarm(60)
+        try:
+            retriever.retrieve("pair1")
+            retriever.update(add=[make_half(50, "left", 0)], remove=["00-left"])
+            os._exit(0 if retriever.retrieve("pair50").passages else 2)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can't fork")
+@pytest.mark.parametrize("dense", ["flat", "hnsw"])
+def test_child_of_a_process_whose_threads_retrieve_and_write_works(dense):
+    passages = [make_half(pair, side, 0) for pair in range(PAIRS) for side in ("left", "right")]
+    retriever = Retriever.from_passages(passages, **make_components(dense=dense))
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            retriever.retrieve("pair2")
+
+    def write():
+        for generation in count():
+            retriever.update(add=[make_half(3, "left", generation)], remove=["03-left"])
+            if stop.is_set():
+                return
+
+    threads = [threading.Thread(target=target) for target in (read, read, write)]
+    for thread in threads:
+        thread.start()
+    try:
+        assert {use_in_child(retriever) for _ in range(8)} == {0}
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can't fork")
+def test_child_is_refused_passages_that_another_thread_was_changing(monkeypatch):
+    """The fork waits for the change, but not for ever."""
+    monkeypatch.setattr(_fork_safety, "WAIT_SECONDS", 0.1)
+    lock, is_inside, may_end = ReadWriteLock(), threading.Event(), threading.Event()
+
+    def change():
+        with lock.writing():
+            is_inside.set()
+            may_end.wait(60)
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    is_inside.wait(60)
+    pid = os.fork()
+    if not pid:
+        signal.alarm(60)
+        try:
+            with lock.reading():
+                os._exit(2)
+        except RetrievalError:
+            os._exit(0)
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    finally:
+        may_end.set()
+        thread.join()

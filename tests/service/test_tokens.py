@@ -1,6 +1,7 @@
 """No slice is believed that the kernel didn't sign for exactly this request and these turns."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -43,13 +44,12 @@ def make_authority(*, now=NOW, keys=KEYS, **given):
 
 def make_answer(folder, *, tenant="acme", conversation="c", anchor="7", policy=None, keys=KEYS, turns=TALK, nonce=""):
     """Return what a kernel answers, as the client reads it."""
-    kernel = open_kernel(folder, keys)
-    kernel._now = lambda: NOW
-    kernel.add(tenant, conversation, entries(turns, tenant, conversation))
-    request = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY), "nonce": nonce}
-    answer = _Doors(kernel, lambda: 0.0).cut(Grant(name="n", tenant=tenant, may_add=False), request)
-    kernel.close()
-    return json.loads(answer)
+    with closing(open_kernel(folder, keys)) as kernel:
+        kernel._now = lambda: NOW
+        kernel.add(tenant, conversation, entries(turns, tenant, conversation))
+        asked = {"conversation": conversation, "anchor": anchor, "policy": policy or write_policy(POLICY)}
+        grant = Grant(name="n", tenant=tenant, may_add=False)
+        return json.loads(_Doors(kernel, lambda: 0.0).cut(grant, {**asked, "nonce": nonce}))
 
 
 @pytest.fixture

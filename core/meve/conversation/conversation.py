@@ -1,6 +1,5 @@
 """A conversation as a graph of turns that can be searched from any of them."""
 
-import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve._lazy_field import LazyField
@@ -106,7 +106,8 @@ class Conversation(NotPicklable):
         self._index = Bm25Index()
         self._snapshot: _Snapshot | None = None
         self._verifier: Verifier | None = None
-        self._adding, self._reading, self._indexing = threading.Lock(), threading.Lock(), threading.Lock()
+        self._adding = ForkSafeLock()
+        self._reading, self._indexing = (ForkSafeLock(guards="the conversation") for _ in range(2))
 
     @classmethod
     def from_messages(cls, messages: Iterable[Any], **options: Unpack[ConversationOptions]) -> Self:

@@ -1,9 +1,9 @@
 """A cache of dialogues, for callers that pass the whole history each time."""
 
-import threading
 from collections.abc import Iterable
 from typing import Unpack
 
+from meve._fork_safety import ForkSafeLock
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
 from meve.dialogue._components import DialogueOptions
 from meve.dialogue.dialogue import Dialogue
@@ -28,7 +28,7 @@ class DialogueCache:
         self._empty = Dialogue(**options)
         self._dialogues: list[Dialogue] = []
         """The most recently used one first."""
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock(guards="the dialogues")
 
     def get(self, turns: Iterable[TurnRecord]) -> Dialogue:
         """Return the dialogue of exactly these turns, built on the longest cached one that they continue.

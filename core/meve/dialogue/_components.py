@@ -1,8 +1,8 @@
 """The embedder, entity detector and token counter that dialogues share, loaded on first use."""
 
-import threading
 from typing import NamedTuple, TypedDict
 
+from meve._fork_safety import ForkSafeLock
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.entities import EntityDetectorLike, resolve_entities
 from meve.components.tokenizers import resolve_tokens
@@ -37,7 +37,7 @@ class DialogueComponents:
     ) -> None:
         self._names = embedder, entities, tokens
         self._loaded: LoadedComponents | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def load(self) -> LoadedComponents:
         """Return all three components, loading them first if necessary.

@@ -1,6 +1,5 @@
 """A dialogue that stays outside the prompt: its turns, and the vectors and entities that its questions need."""
 
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self, Unpack
@@ -8,6 +7,7 @@ from typing import Self, Unpack
 import numpy as np
 import numpy.typing as npt
 
+from meve._fork_safety import ForkSafeLock
 from meve._formulas import normalize
 from meve._growable_array import GrowableArray
 from meve._vectors import validate_vectors
@@ -96,7 +96,7 @@ class Dialogue:
         """For each passage, as far as known with the speakers so far."""
         self._read_count = 0
         self._snapshot: DialogueSnapshot | None = None
-        self._adding, self._reading = threading.Lock(), threading.RLock()
+        self._adding, self._reading = ForkSafeLock(), ForkSafeLock(reentrant=True, guards="the dialogue")
 
     @classmethod
     def from_turns(cls, turns: Iterable[TurnRecord], **options: Unpack[DialogueOptions]) -> Self:

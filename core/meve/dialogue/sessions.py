@@ -1,9 +1,9 @@
 """Dialogues of many sessions side by side, limited by their total number of turns."""
 
-import threading
 from collections.abc import Iterable
 from typing import Unpack
 
+from meve._fork_safety import ForkSafeLock
 from meve.conversation.turn import TurnRecord
 from meve.dialogue._components import DialogueOptions, LoadedComponents
 from meve.dialogue.dialogue import Dialogue
@@ -29,7 +29,7 @@ class DialogueSessions:
         self._empty = Dialogue(**options)
         self._dialogues: dict[str, Dialogue] = {}
         """By session, the least recently used one first."""
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock(guards="the dialogues")
 
     def __len__(self) -> int:
         return len(self._dialogues)

@@ -1,6 +1,5 @@
 """Keep a retriever's passages, vectors, keyword index and token counts consistent."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve._locks import ReadWriteLock
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
 from meve.filters import Filter, Where, call_filter
@@ -66,10 +66,10 @@ class Corpus:
         self.rows: dict[str, int] = {entry.passage.id: row for row, entry in self.entries.items()}
         self.next_row = max(self.entries, default=-1) + 1
         self.next_id = self.next_row
-        self._id_lock = threading.Lock()
+        self._id_lock = ForkSafeLock()
         self.lock = ReadWriteLock()
         self._lexical: dict[str, LexicalIndex] = {lexical.kind: lexical}
-        self._lexical_lock = threading.Lock()
+        self._lexical_lock = ForkSafeLock()
         self._filtered: dict[str, RowArray] = {}
         self._names: frozenset[str] | None = None
         self._removals: list[dict[int, str]] = []

@@ -1,11 +1,11 @@
 """Keep a keyword index over the passages of an external store, and notice when the index is stale."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from meve._fork_safety import ForkSafeLock
 from meve._locks import ReadWriteLock
 from meve.components.lexical import make_lexical
 from meve.pipeline._preparation import check_passages
@@ -25,7 +25,7 @@ class KeywordIndex:
         """Whether anything was ever indexed."""
         self._state = _State()
         self._lock = ReadWriteLock()
-        self._rebuilding = threading.Lock()
+        self._rebuilding = ForkSafeLock()
         self._pending: list[Callable[[_State], None]] | None = None
         self._unknown: set[str] = set()
         self._updates = 0

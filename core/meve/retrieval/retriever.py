@@ -1,13 +1,13 @@
 """Retrieve verified context from passages of your own: add, remove, retrieve, save, load."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
+from meve._fork_safety import ForkSafeLock
 from meve._not_picklable import NotPicklable
 from meve._vectors import validate_vectors
 from meve._warn_once import warn_once
@@ -84,7 +84,7 @@ class Retriever(EditablePassages, NotPicklable):
         super().__init__(engine, corpus)
         self.extra: dict[str, Any] = dict(extra or {})
         self._generations: dict[Path, str] = {}
-        self._saving = threading.Lock()
+        self._saving = ForkSafeLock()
 
     @classmethod
     def empty(

@@ -1,5 +1,6 @@
 """The base of the three FAISS indexes: row keys, checks, tombstones, exact search of small selections, ties, files."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -222,6 +223,15 @@ def use_one_thread() -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def _use_no_pool() -> None:
+    """Let the thread that forked use no others: OpenMP would wait for those that the child doesn't have."""
+    faiss.omp_set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_use_no_pool)
 
 
 def _checked(vectors: FloatArray, shape: tuple[int, ...]) -> FloatArray:

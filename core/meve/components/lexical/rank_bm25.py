@@ -1,7 +1,6 @@
 """The paper's keyword search, `rank_bm25.BM25Okapi`, as a reference. It scores every text for every query."""
 
 import json
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -9,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from meve._extras import require_imports
+from meve._fork_safety import ForkSafeLock
 from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
 from meve.components._row_map import check_known_rows, check_new_rows, select_top
 from meve.components.lexical.analyzers import Analyzer, analyzer_name, resolve_analyzer, whitespace
@@ -44,7 +44,7 @@ class RankBm25Index:
         self._analyzer = analyzer
         self._texts: dict[int, list[str]] = {}
         self._built: tuple[RowArray, Any] | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def __len__(self) -> int:
         return len(self._texts)

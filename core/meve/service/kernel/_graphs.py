@@ -130,6 +130,7 @@ class SqliteGraph:
                     connection.execute(f"PRAGMA application_id = {APPLICATION}")
                     connection.execute(f"PRAGMA user_version = {VERSION}")
         except sqlite3.DatabaseError as cause:
+            self._connections.close()
             raise map_error(cause, file, "opened") from cause
 
     def _check(self, connection: Rows) -> bool:
