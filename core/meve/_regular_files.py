@@ -4,8 +4,8 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 _OTHERS = (
     (stat.S_ISFIFO, "a pipe (FIFO)"),
@@ -23,7 +23,7 @@ def find_problem(status: os.stat_result) -> str:
 
 
 @contextmanager
-def open_regular(path: Path) -> Iterator[BinaryIO]:
+def open_regular(path: Path) -> Iterator[BufferedReader]:
     """Open a regular file to read its bytes; links are followed.
 
     Raises:
