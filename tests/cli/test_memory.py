@@ -312,7 +312,7 @@ def test_clock_that_was_ahead_is_reset_on_request_only(meve, filled, tmp_path):
     assert ['"t"' in each for each in shown] == [False, True, True]
 
 
-def test_master_key_locks_the_keys(meve, tmp_path):
+def test_master_key_locks_the_keys(meve, tmp_path, monkeypatch):
     (tmp_path / "master").write_bytes(b"a master key, long enough for it")
     lock, file = ("--master-key", tmp_path / "master"), ("--file", tmp_path / "memory.db")
     assert meve("memory", *lock, "add", "I like tea.", "--user", "alice", "--id", "tea", *file).exit_code == 0
@@ -320,6 +320,8 @@ def test_master_key_locks_the_keys(meve, tmp_path):
     assert locked.exit_code == 1
     assert "locked with a master key" in locked.output
     assert "I like tea." in meve("memory", *lock, "list", "--user", "alice", *file).stdout
+    monkeypatch.setenv("MEVE_MASTER_KEY", str(tmp_path / "master"))
+    assert meve("memory", "list", *file, "--user", "alice").exit_code == 0
 
 
 def test_verify_names_an_altered_memory_and_exits_with_4(meve, tmp_path):
