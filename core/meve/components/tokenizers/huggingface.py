@@ -1,6 +1,7 @@
 """Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the bundled one included."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -16,13 +17,17 @@ MINILM = "all-MiniLM-L6-v2 (WordPiece)"
 _AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 _ALONE = (None, "BertNormalizer", "Lowercase")
 """Normalizers that treat each character, or an accent and its letter, by itself."""
+_PIECE = re.compile(r"[^ \t\r\n]+")
+_SHORT, _MOST_KNOWN = 20, 50_000
+"""The most characters of a piece whose count is kept, and the most counts that are kept."""
 _SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
 
 
 class HuggingFaceTokens:
     """A `TokenCounter` over a copy of a `tokenizers.Tokenizer` without padding, truncation and added special tokens.
 
-    A special token's text within a text (such as [SEP]) counts as that one token, as the model would read it.
+    A special token's text within a text (such as [SEP]) counts as that one token, as the model would read it. If counts
+    add up, those of short pieces between white space are kept, since most pieces of a text are common words.
 
     Args:
         tokenizer: the tokenizer; it isn't changed.
@@ -36,6 +41,7 @@ class HuggingFaceTokens:
         self._tokenizer = own
         self.adds_up = _splits_at_spaces(json.loads(own.to_str()))
         self.name = name
+        self._known: dict[str, int] = {}
 
     @classmethod
     def from_file(cls, path: str | Path, name: str | None = None) -> Self:
@@ -88,13 +94,28 @@ class HuggingFaceTokens:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, in the order given; uses all cores."""
-        return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return self._add_up(texts) if self.adds_up else self._encode(list(texts))
+
+    def _add_up(self, texts: Sequence[str]) -> list[int]:
+        """Return the sums of the counts of each text's pieces, of which those that aren't known are counted."""
+        split = [_PIECE.findall(text) for text in texts]
+        known = self._known
+        new = [piece for piece in {piece for pieces in split for piece in pieces} if piece not in known]
+        counted = dict(zip(new, self._encode(new), strict=True))
+        if len(known) + len(new) > _MOST_KNOWN:
+            self._known = {}  # other threads may still read the former one
+        self._known.update((piece, count) for piece, count in counted.items() if len(piece) <= _SHORT)
+        return [sum(known[each] if each in known else counted[each] for each in pieces) for pieces in split]
+
+    def _encode(self, texts: list[str]) -> list[int]:
+        return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def _splits_at_spaces(settings: Mapping[str, Any]) -> bool:
     """Return whether token counts of texts joined by white space add up."""
     normalizer, splitter = (settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer"))
-    return normalizer in _ALONE and splitter in _AT_SPACES
+    has_spaces = any(token["content"].split() != [token["content"]] for token in settings["added_tokens"])
+    return normalizer in _ALONE and splitter in _AT_SPACES and not has_spaces
 
 
 @cache

@@ -37,7 +37,9 @@ class UserIndexes:
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""
         with self._guard:
-            index = self._indexes.setdefault(user, UserIndex(self._embedders.model))
+            index = self._indexes.get(user)
+            if index is None:
+                index = self._indexes[user] = UserIndex(self._embedders.model)
             self._indexes.move_to_end(user)
         with index.lock:
             if self._store.version(user) != index.version:

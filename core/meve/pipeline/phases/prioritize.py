@@ -43,12 +43,11 @@ class RankedCandidates:
         """For each candidate the similar higher-ranked ones, the most similar first."""
         self._lower: list[list[int]] = [[] for _ in self.order]
         """For each candidate the similar lower-ranked ones, the best first."""
-        close = np.tril(cosines > redundancy, -1)
-        for i in np.flatnonzero(close.any(axis=1)).tolist():
-            others = np.flatnonzero(close[i])
-            self._higher[i] = others[np.argsort(-cosines[i, others], kind="stable")].tolist()
-            for n in self._higher[i]:
-                self._lower[n].append(i)
+        lower, higher = np.nonzero(np.tril(cosines > redundancy, -1))
+        nearest_first = np.lexsort((-cosines[lower, higher], lower))
+        for i, n in zip(lower[nearest_first].tolist(), higher[nearest_first].tolist(), strict=True):
+            self._higher[i].append(n)
+            self._lower[n].append(i)
         self._relate = relate or (lambda *_: "same")
         self._foresee: Relate | None = getattr(relate, "foresee", None)
         self._places = {c.id: i for i, c in enumerate(self.order)}
