@@ -1,7 +1,7 @@
 """Names in the log: keyed hashes in place of users and ids, and back as long as the store can tell them."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -14,19 +14,22 @@ _BY, _WAS = ("evidence", "by"), ("was", "superseded_by")
 """Where a detail names another record of the user; the reason may name it, too."""
 
 
-def hide_names(event: EventDraft, chain: AuditChain) -> EventDraft:
-    """Return an event as the log holds it."""
-    if not chain.hides_names:
-        return event
+def hide_names(events: Sequence[EventDraft], chain: AuditChain) -> Iterator[EventDraft]:
+    """Yield events as the log holds them."""
+    users = {user: chain.pseudonym(user) for user in {event.user for event in events}}
+    for event in events:
+        yield _hide_names(event, users[event.user], chain) if chain.hides_names else event
+
+
+def _hide_names(event: EventDraft, user: str, chain: AuditChain) -> EventDraft:
     detail, reason = dict(event.detail), event.reason
     for outer, inner in (_BY, _WAS):
         named = detail.get(outer)
         other = named.get(inner) if isinstance(named, Mapping) else None
         if isinstance(named, Mapping) and isinstance(other, str):
-            hashed = chain.record_name(event.user, other)
+            hashed = chain.record_name(user, other)
             detail[outer] = {**named, inner: hashed}
             reason = re.sub(rf"(?<!\w){re.escape(other)}(?!\w)", hashed, reason)
-    user = chain.pseudonym(event.user)
     return replace(event, user=user, record=chain.record_name(user, event.record), detail=detail, reason=reason)
 
 

@@ -32,12 +32,14 @@ def rewrite_older(chain: AuditChain, rows: Sequence[AuditRow], head: SealedHead)
     if not is_intact or not any(_names_somebody(row, chain) for row in rows):
         return None
     before, hidden = INITIAL_DIGEST, []
-    for row in rows:
-        draft = EventDraft(
+    drafts = [
+        EventDraft(
             at=from_micros(row.at), user=row.user, record=row.record, action=row.action, reason=row.reason,
             detail=json.loads(row.detail),
-        )  # fmt: skip
-        event = hide_names(draft, chain)
+        )
+        for row in rows
+    ]  # fmt: skip
+    for row, event in zip(rows, hide_names(drafts, chain), strict=True):
         detail = encode_detail({**event.detail, "former": chain.place(row.seq, row.digest.hex())})
         fields = (row.seq, row.at, event.user, event.record, event.action, event.reason, detail)
         before = chain.digest(before, fields)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from meve._lazy_field import LazyField
-from meve.components._repeated_text import expand_contractions, join_words
+from meve.components._repeated_text import expand_contractions, find_letters, join_words
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction import lexicon
 from meve.memory._contradiction.values import normalise_values
@@ -57,6 +57,11 @@ class Claim:
     def said(self) -> str:
         """All that counts in comparing texts: its words and signs, joined."""
         return join_words(self._plain)
+
+    @LazyField
+    def letters(self) -> bytes | None:
+        """Letters and digits that tell most texts of other words apart, without joining these."""
+        return find_letters(self._plain)
 
     @LazyField
     def is_question(self) -> bool:
@@ -295,6 +300,8 @@ def _find_denied(text: str) -> set[str]:
 
 def have_equal_words(one: Claim, other: Claim) -> bool:
     """Return whether two statements say the same in the same words, values and signs."""
+    if one.letters != other.letters and one.letters is not None and other.letters is not None:
+        return False
     return bool(one.said) and one.said == other.said
 
 

@@ -5,8 +5,9 @@ and the date libraries don't read "quarter to eight".
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping
+
+from meve.components._rewriting import Step, Write, fold, rewrite
 
 _UP_TO_NINETEEN = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
@@ -78,14 +79,6 @@ _QUANTITY = re.compile(
 )
 
 
-_FOLDED = str.maketrans("İıſ", "iis")
-"""Letters that match others when case is ignored, although their lower case differs."""
-Write: TypeAlias = str | Callable[[re.Match[str]], str]
-Step: TypeAlias = tuple[Sequence[str], re.Pattern[str], Write]
-"""Signs, one of which is in a folded text if the pattern matches, and which are found faster; the pattern; what
-replaces it."""
-
-
 def normalise_values(text: str) -> str:
     """Return a text in which equal values are written alike.
 
@@ -105,27 +98,6 @@ def normalise_values(text: str) -> str:
         for pattern, write in _NUMBERS:
             text = pattern.sub(write, text)
     return text
-
-
-def rewrite(text: str, steps: Iterable[Step]) -> str:
-    """Return a text after some steps, in their order; a pattern is only searched for if a sign of it is there."""
-    folded = fold(text)
-    for signs, pattern, write in steps:
-        for sign in signs:
-            if sign in folded:
-                text = pattern.sub(write, text)
-                folded = fold(text)
-                break
-    return text
-
-
-def fold(text: str) -> str:
-    """Return a text in the lower case by which patterns that ignore case compare letters.
-
-    >>> fold("Kim saw İzmir")
-    'kim saw izmir'
-    """
-    return (text if text.isascii() else text.translate(_FOLDED)).lower()
 
 
 def _number(value: float) -> str:

@@ -173,9 +173,8 @@ class RecordTransaction:
         head = get_head(self._transaction)
         seq, digest = head.seq, head.digest
         entries: list[AuditRow] = []
-        for event in self.events:
+        for event in hide_names(self.events, audit_chain):
             seq += 1
-            event = hide_names(event, audit_chain)
             detail = encode_detail(dict(event.detail))
             fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)

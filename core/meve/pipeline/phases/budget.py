@@ -10,6 +10,8 @@ from meve.types import Candidate, Dropped, Selection
 MERGE_MARGIN = 4
 """Tokens that joining two texts may save. A passage that exceeds the budget by more is left out without a count of the
 joined text."""
+_MARKS = 16
+"""The number of citation marks that are counted at once."""
 WHITESPACE = " \t\r\n"
 """The characters that every tokenizer treats as white space."""
 
@@ -167,7 +169,8 @@ class _Packer:
 
     def _count_mark(self, n: int) -> int:
         if n not in self._marks:
-            self._marks[n] = self._counter.count(_mark(n))
+            numbers = range(n, n + _MARKS)
+            self._marks.update(zip(numbers, self._counter.count_many(list(map(_mark, numbers))), strict=True))
         return self._marks[n]
 
 
