@@ -1,6 +1,7 @@
 """Test the token counters."""
 
 import json
+import random
 import socket
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tokenizers.normalizers import NFKC
 from tokenizers.pre_tokenizers import ByteLevel, Whitespace
 
 from meve.components.embedders.minilm import minilm_folder
-from meve.components.tokenizers import resolve_tokens
+from meve.components.tokenizers import huggingface, resolve_tokens
 from meve.components.tokenizers.function import FunctionTokens
 from meve.components.tokenizers.huggingface import HuggingFaceTokens, load_minilm_tokens
 from meve.components.tokenizers.tiktoken import TiktokenTokens, get_cache_folder
@@ -104,6 +105,43 @@ def test_tokenizer_across_white_space_is_not_additive():
     assert not HuggingFaceTokens(bytewise, "whole").adds_up
     bytewise.pre_tokenizer = ByteLevel()
     assert not HuggingFaceTokens(bytewise, "bytes").adds_up
+
+
+def test_added_token_with_a_space_makes_counts_not_additive():
+    spaced = Tokenizer(WordLevel({"[UNK]": 0, "moon": 1}, unk_token="[UNK]"))
+    spaced.pre_tokenizer = Whitespace()
+    spaced.add_tokens(["new moon"])
+    counter = HuggingFaceTokens(spaced, "words")
+    assert not counter.adds_up
+    assert counter.count("a new moon") == 2
+
+
+def test_counts_stay_equal_when_most_pieces_are_known(monkeypatch):
+    """Short pieces are counted once, long ones each time, and what is known is forgotten before it is too much."""
+    monkeypatch.setattr(huggingface, "_MOST_KNOWN", 60)
+    counter = HuggingFaceTokens.from_file(huggingface._SHIPPED)
+    rng = random.Random(2)
+    pieces = [
+        "Zürich's",
+        "café,",
+        "x" * 150,
+        "naïve",
+        "東京",
+        "ﬁne",
+        "[SEP]",
+        "\u0301",
+        "a\u00a0b",
+        "a\x1cb",
+        "\u2028",
+        "1,000",
+    ]
+    for _ in range(300):
+        text = "".join(
+            rng.choice([*pieces, str(rng.random())]) + rng.choice(" \t\r\n") * rng.randint(0, 2) for _ in range(9)
+        )
+        assert counter.count_many([text, "moon"]) == counter._encode([text, "moon"]), text
+        assert len(counter._known) <= 60
+    assert not any(len(piece) > 20 for piece in counter._known)
 
 
 @pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])

@@ -1,14 +1,11 @@
 """Updates: which pairs of statements say the same, which newer one replaces an older one, and which both stay."""
 
-import random
 from datetime import timedelta
 
 import pytest
 
-from meve.components import _repeated_text
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory, RuleUpdateJudge, TrainedUpdateJudge
-from meve.memory._contradiction import values
 from meve.memory._contradiction.statements import parse_statement
 from meve.memory._contradiction.values import normalise_values
 from tests.memories import LASTING, add_old_and_new
@@ -340,43 +337,3 @@ def test_search_hides_nothing_that_maintenance_keeps(file, clock, agreed, hidden
         found = {r.id for r in memory.search("Where is my Kyoto home?", user_id="alice").records}
         superseded = memory.maintain().superseded
         assert (found, superseded) == (({"new"}, {"alice": ["old"]}) if hidden else ({"new", "old"}, {}))
-
-
-FRAGMENTS = """
-noon Midnight once|a once|every twice the|one no|one 1,500 2k 3|thousand twenty-one half|past|9 quarter|to|eight 7:15
-5|pm 5pm 5|o'clock 9|o’clock 2024-05-03 3.5.2024 3rd|of|May May|3,|2024 Mon. Tuesdays $5 €1,5 1.0 30|minutes 5G at|9
-ſix İs can't CAN’T won’t cannot im I'm they’re we've she's it’s Lena's Dr.|Weber St.|Paul in|the|morning 50|% . , ?
-"""
-
-
-def make_texts(seed):
-    rng, fragments = random.Random(seed), [each.replace("|", " ") for each in FRAGMENTS.split()]
-    return [" ".join(rng.choices(fragments, k=rng.randint(1, 6))) for _ in range(1_500)]
-
-
-@pytest.mark.parametrize("steps", [values._FREQUENCIES, values._WORDS], ids=["frequencies", "words"])
-def test_a_step_is_only_left_out_of_texts_that_it_would_not_change(steps):
-    for text in make_texts(3):
-        whole = text
-        for _, pattern, write in steps:
-            whole = pattern.sub(write, whole)
-        assert values.rewrite(text, steps) == whole
-
-
-def test_contractions_are_only_left_out_of_texts_that_they_would_not_change():
-    for text in make_texts(3):
-        whole = text.replace("\u2019", "'")
-        for pattern, said in _repeated_text._CONTRACTIONS:
-            whole = pattern.sub(said, whole)
-        assert _repeated_text.expand_contractions(text) == whole
-
-
-def test_numbers_are_only_left_out_of_texts_that_they_would_not_change():
-    for text in make_texts(4):
-        whole = values.rewrite(text, values._FREQUENCIES)
-        for pattern, write in values._LARGE_NUMBERS:
-            whole = pattern.sub(write, whole)
-        whole = values.rewrite(whole, values._WORDS)
-        for pattern, write in values._NUMBERS:
-            whole = pattern.sub(write, whole)
-        assert normalise_values(text) == whole
