@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -156,6 +157,32 @@ def test_own_detector_replaces_the_patterns(file):
     with GovernedMemory.open(file, secrets=Detector()) as memory:
         assert memory.add("I like tea.", user_id="ann").policy_class == "private"
         assert memory.add(SECRET, user_id="ann").policy_class == "factual"
+
+
+@pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+def test_detector_of_personal_data_is_asked_at_every_door(file, door):
+    """The detector of docs/memory.md, over an engine that answers as Presidio's does."""
+
+    class Engine:
+        def analyze(self, text, language, score_threshold):
+            assert (language, score_threshold) == ("en", 0.4)
+            return [SimpleNamespace(entity_type="PHONE_NUMBER")] if "901820" in text else []
+
+    class PersonalData:
+        def __init__(self, engine):
+            self.engine, self.patterns = engine, PatternSecretDetector()
+
+        def find_secret(self, text):
+            found = self.engine.analyze(text, language="en", score_threshold=0.4)
+            return self.patterns.find_secret(text) or (found[0].entity_type if found else "")
+
+    with open_memory(file, secrets=PersonalData(Engine())) as memory:
+        for text, is_private in (("I like tea.", False), ("Call +49 30 901820.", True), (SECRET, True)):
+            door(memory, text)
+            assert is_private in {
+                r.policy_class == "private" for r in memory.list(user_id="ann", include_messages=True)
+            }
+            memory.forget_user(user_id="ann")
 
 
 @pytest.mark.parametrize("captured", [False, True])

@@ -1,12 +1,13 @@
 """Tagging by policy, and contradictions by a model."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
 from meve.components.embedders import resolve_embedder
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PolicyError
-from meve.memory import GovernedMemory, Policy, PolicyTagger
+from meve.memory import GovernedMemory, Policy, PolicyTagger, RuleUpdateJudge
 
 TAGGING = {
     "tagging": {
@@ -97,6 +98,21 @@ class TestInference:
     def test_probability_below_the_threshold_is_no_contradiction(self, detector):
         detector._threshold = 0.9999
         assert detector.find_difference("Tomatoes love sun in summer.", "Tomatoes hate sun in summer.") == ""
+
+    def test_maintenance_closes_what_the_model_finds_contradicted(self, file, clock, detector):
+        """The model isn't asked about different people, although it finds a contradiction in every pair."""
+        told = {
+            "t": ("Our tomatoes grow well in shade.", "Our tomatoes grow badly in shade."),
+            "s": ("My son is allergic to milk.", "My daughter is allergic to milk."),
+        }
+        with GovernedMemory.open(file, updates=RuleUpdateJudge(detector), clock=clock) as memory:
+            for name, texts in told.items():
+                for text in texts:
+                    memory.add(text, user_id=name)
+                    clock.advance(timedelta(days=1))
+            memory.maintain()
+            assert [r.text for r in memory.list(user_id="t")] == ["Our tomatoes grow badly in shade."]
+            assert len(memory.list(user_id="s")) == 2
 
     def test_memory_uses_the_given_detector(self, file, detector):
         with GovernedMemory.open(file, contradiction=detector) as memory:
