@@ -234,6 +234,8 @@ def test_a_difference_of_one_word_or_sign_is_not_the_same(one, other):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("7:15", "07:15"),
+        ("1.5k", "1500"),
         ("six in the evening", "18:00"),
         ("half past six pm", "18:30"),
         ("noon", "12:00"),
