@@ -87,7 +87,7 @@ def test_transformers_model_is_taken(tmp_path, memory):
     pipe = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
     assert isinstance(resolve_llm(pipe), TransformersLanguageModel)
     memory.add("I live in Oslo.", user_id="alice", source="chat_user")
-    answer = MemoryRouter(memory, user_id="alice", llm=str(tmp_path / "model")).answer("Where do I live?")
+    answer = MemoryRouter(memory, user_id="alice", llm=loaded).answer("Where do I live?")
     assert answer.abstained
 
 
