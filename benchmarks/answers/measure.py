@@ -26,8 +26,8 @@ HALVES = ("tuning", "held_out")
 _POLICY = Policy.from_dict({"chat_ttl": None})
 
 
-def answer_all(half: str, config: RouterConfig) -> Iterator[tuple[str, str, str, bool, RoutedAnswer]]:
-    """Yield the kind, question, answer, whether it is right, and what the router makes of it, for each case."""
+def open_worlds(half: str) -> Iterator[tuple[GovernedMemory, dict[str, Any]]]:
+    """Yield each world of a half with its memory, in which all is told."""
     for world in json.loads((FOLDER / f"{half}.json").read_text("utf-8")):
         with tempfile.TemporaryDirectory() as folder:
             clock = FakeClock(_day(world["memories"][0][0]))
@@ -36,9 +36,18 @@ def answer_all(half: str, config: RouterConfig) -> Iterator[tuple[str, str, str,
                     clock.advance(_day(day) - clock.now())
                     memory.add(text, user_id="user", source=source)
                 clock.advance(_day(world["now"]) - clock.now())
-                for kind, question, given, is_right in world["cases"]:
-                    router = MemoryRouter(memory, user_id="user", llm=_Fixed(given), config=config)
-                    yield kind, question, given, is_right, router.answer(question)
+                yield memory, world
+
+
+def answer_all(half: str, config: RouterConfig) -> Iterator[tuple[str, str, str, bool, RoutedAnswer]]:
+    """Yield the kind, question, answer, whether it is right, and what the router makes of it, for each case."""
+    for memory, world in open_worlds(half):
+        for kind, question, given, is_right in world["cases"]:
+            router = MemoryRouter(memory, user_id="user", llm=_Fixed(given), config=config)
+            yield kind, question, given, is_right, router.answer(question)
+        for question in world["unanswerable"]:
+            router = MemoryRouter(memory, user_id="user", llm=_Fixed("Yes"), config=config)
+            yield "unanswerable", question, "Yes", False, router.answer(question)
 
 
 class _Fixed:

@@ -212,14 +212,10 @@ class MemoryRouter:
             return None
         if evidence.is_empty:
             return Verdict(passed=False, check="no_evidence", reason="nothing was found")
-        support = evidence.sufficiency
-        if support is None or support >= self.config.evidence_threshold or plan.tier is not Tier.DEEP:
+        if evidence.sufficient or evidence.standing or plan.tier is not Tier.DEEP:
             return None
-        if evidence.matching or evidence.standing:
-            return None
-        return Verdict(
-            passed=False, check="no_evidence", reason="by the verifier, no memory answers the question", score=support
-        )
+        reason = evidence.trace.sufficiency["reason"]
+        return Verdict(passed=False, check="no_evidence", reason=reason, score=evidence.sufficiency)
 
     def _verify(self, claim: str, texts: Sequence[str]) -> Sequence[float]:
         verifier = self.memory._runtime.verifier
