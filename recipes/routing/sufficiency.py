@@ -118,7 +118,7 @@ def _fit_kind(samples: Sequence[Sample]) -> np.ndarray:
     values = minimize(loss, np.zeros(len(bounds)), jac=True, bounds=bounds, method="L-BFGS-B").x
     sets = np.array([sample.set for sample in samples])
     logits = [(matrix @ values)[answerable & (sets == name)] for name in dict.fromkeys(sets)]
-    values[-1] -= min(np.quantile(own, WRONG_REFUSALS) for own in logits if len(own) >= LEAST)
+    values[-1] -= min(np.quantile(own, WRONG_REFUSALS, method="lower") for own in logits if len(own) >= LEAST)
     return values
 
 

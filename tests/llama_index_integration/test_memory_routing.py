@@ -81,6 +81,7 @@ async def test_agent_reads_the_routed_block_each_turn(filled):
     assert all(hike in llm.prompt_text() for hike in HIKES)
     await run_agent(function_agent(llm), memory, "Hi there!")
     assert "castle" not in llm.prompt_text()
+    await memory.sql_store._async_engine.dispose()
 
 
 async def test_block_reads_by_tier(filled):

@@ -212,7 +212,7 @@ class MemoryRouter:
             return None
         if evidence.is_empty:
             return Verdict(passed=False, check="no_evidence", reason="nothing was found")
-        if evidence.sufficient or evidence.standing or plan.tier is not Tier.DEEP:
+        if evidence.sufficient or evidence.standing:
             return None
         reason = evidence.trace.sufficiency["reason"]
         return Verdict(passed=False, check="no_evidence", reason=reason, score=evidence.sufficiency)
