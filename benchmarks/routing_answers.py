@@ -27,12 +27,12 @@ from meve.evaluation.experiments.routing.systems import CaseClock
 from meve.evaluation.measures.answers import normalize_answer
 from meve.memory import GovernedMemory
 from meve.memory.records import MemoryRecord
-from meve.ports import TokenCounter
+from meve.ports import LanguageModel, TokenCounter
 from meve.routing import MemoryRouter, RouterConfig
 from meve.routing._answering import INSTRUCTION
 from meve.routing._grounding import look_up, read_evidence
-from meve.routing._validator import find_hard_failure
 from meve.routing._rules import asks_for_calculation
+from meve.routing._validator import find_hard_failure
 
 WINDOW, ANSWER, HISTORY = 1_800, 32, 1_500
 """The tokens of the window, of an answer, and of the history, by MeVe's tokenizer; the model's own gives more."""
@@ -43,10 +43,12 @@ class StoredReplies:
     """A language model whose replies are stored by a hash of the prompt."""
 
     def __init__(self, name: str, file: Path) -> None:
-        self._file, self._model, self._name = file, None, name
+        self._file, self._name = file, name
+        self._model: LanguageModel | None = None
         self._replies = dict(map(json.loads, file.read_text("utf-8").splitlines())) if file.exists() else {}
 
     def __call__(self, prompt: str) -> str:
+        """Return the stored reply to a prompt, or the model's."""
         key = sha256(prompt.encode()).hexdigest()[:24]
         if key not in self._replies:
             if self._model is None:
@@ -57,7 +59,7 @@ class StoredReplies:
         return self._replies[key]
 
 
-def _load(name: str):
+def _load(name: str) -> LanguageModel:
     if name.startswith("http"):
         return resolve_llm(name)
     from meve.components.llms.local import TransformersLanguageModel

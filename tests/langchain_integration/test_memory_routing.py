@@ -114,7 +114,8 @@ def test_runnable_without_user_or_question_fails(filled):
         MeVeMemoryRouter(filled, say("3")).invoke(QUESTION)
     with pytest.raises(ValidationError, match="input must be a question"):
         MeVeMemoryRouter(filled, say("3"), user_id="alice").invoke({"q": QUESTION})
-    for given in ({"messages": []}, {"messages": None}, [{"q": QUESTION}], [], [AIMessage("Hello")], None, 5, [5], [{"role": "stranger", "content": "x"}]):
+    blank = [{"messages": []}, {"messages": None}, [], [AIMessage("Hello")], None, 5, [5]]
+    for given in (*blank, [{"q": QUESTION}], [{"role": "stranger", "content": "x"}]):
         with pytest.raises(ValidationError, match="input must be a question"):
             MeVeMemoryRouter(filled, say("3"), user_id="alice").invoke(given)
 

@@ -34,7 +34,8 @@ def ask(memory, question, **config):
     ("question", "refused"),
     [
         ("What is Ana's cat called?", False), ("What is Bo's cat called?", True), ("Who broke a wrist?", False),
-        ("When did Bo climb Triglav?", False), ("When did Ana climb Triglav?", True), ("When did Ana break a wrist?", True),
+        ("When did Bo climb Triglav?", False), ("When did Ana climb Triglav?", True),
+        ("When did Ana break a wrist?", True),
     ],
 )  # fmt: skip
 def test_question_about_the_wrong_person_is_refused_unasked(talk, question, refused):
@@ -108,5 +109,3 @@ def test_sentences_are_attributed_by_teller_and_pronoun(text, about_ana, about_o
     candidate = Candidate(passage=Passage(id="1", text=text), origin="given")
     assert split_by_person(candidate, "Ana") == (about_ana, about_others)
     assert split_by_person(candidate, "") == (text, "")
-
-

@@ -1,7 +1,7 @@
 """Finds whom each sentence of a memory is about, by who told it and whether it says `I` or `you`."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from meve.components._sentence_splitter import split_sentences
 from meve.conversation._speakers import find_named
@@ -33,7 +33,8 @@ def split_by_person(candidate: Candidate, person: str) -> tuple[str, str]:
         return candidate.passage.text, ""
     speaker = find_speaker(candidate)
     body = candidate.passage.text[len(speaker) + 2 :] if speaker else candidate.passage.text
-    own, others = [], []
+    own: list[str] = []
+    others: list[str] = []
     for sentence in split_sentences(body):
         is_about = _is_about(sentence, person, is_teller=speaker == person)
         if is_about is not None:
@@ -55,5 +56,3 @@ def _is_about(sentence: str, person: str, *, is_teller: bool) -> bool | None:
     if says_i:
         return False
     return says_you or person.lower() in lowered
-
-

@@ -23,7 +23,8 @@ from meve.types import Candidate, ContextPassage, Dropped
 class RoutedRecall(Recall):
     """The evidence for a question. `trace.mode` names the tier; the phases `route` and `pack` say what was decided.
 
-    `sufficiency` is the estimated probability that the memories tell what the question asks; None where none was verified.
+    `sufficiency` estimates how likely the memories tell what the question asks, in [0, 1]. It is None where the
+    question can't be refused, as for small talk and conclusions.
     """
 
     plan: RoutePlan

@@ -18,7 +18,20 @@ mrs ms
 """
 _PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
 """Stems of words that wrap an answer or go with a yes, a no or a name, as in `The user's answer is: Oslo`."""
-_MONTHS = "january february march april may june july august september october november december".split()
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _NAMED_MONTHS = frozenset(_MONTHS) - {"may"}
 """The months whose names are no other word."""
 _MONTH_STEMS = frozenset(map(base_stem, _NAMED_MONTHS))
@@ -55,7 +68,8 @@ _LEAST_WORDS, _MOST_CLAUSES = 2, 12
 _INSTRUCTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,40}\b(?:instructions?|prompts?|rules|the user"
     r"|(?:previous|prior|earlier|above|other) (?:text|messages?|context|memor(?:y|ies)|notes?|questions?)|above)\b"
-    r"|\b(?:answer|reply|respond)\b[^.!?]{0,30}\b(?:every|any|all|each) (?:question|query|quer(?:y|ies)|requests?|message)"
+    r"|\b(?:answer|reply|respond)\b[^.!?]{0,30}\b(?:every|any|all|each)"
+    r" (?:questions?|quer(?:y|ies)|requests?|messages?)\b"
     r"|(?<!\bi )\b(?:must|shall|always|only|please|whoever)\b[^.!?]{0,30}\b(?:answer|reply|respond|say)s?\b[^.!?]{0,20}"
     r"\b(?:with|only|exactly|that)\b"
     r"|\b(?:respond|reply|say|answer|tell|inform)\b[^.!?]{0,15}\bthe user\b"
@@ -223,7 +237,9 @@ def _find_unknown_times(answer: str, known: Collection[str], told: Told, *, calc
     months = {_MONTHS[(day.month + offset - 1) % len(_MONTHS)] for day in told.days for offset in (-1, 0, 1)}
     named = [word for word in words(answer) if word in _NAMED_MONTHS and not calculated]
     unknown = [month for month in named if month not in months and base_stem(month) not in known]
-    return unknown + [f"{n:g}" for n in find_numbers(answer) if _is_year(n) and n not in years and f"{n:g}" not in known]
+    return unknown + [
+        f"{n:g}" for n in find_numbers(answer) if _is_year(n) and n not in years and f"{n:g}" not in known
+    ]
 
 
 def _compute(told: Told, question: str, answer: str) -> set[float]:

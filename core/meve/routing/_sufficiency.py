@@ -55,11 +55,15 @@ WEIGHTS: Mapping[bool, Mapping[str, float]] = {
     },
 }  # fmt: skip
 """The weights where the question names a speaker, and elsewhere, each with the intercept under the empty name.
-`recipes.routing.sufficiency` fitted them, and shifted the intercepts so that 0.5 refuses few questions with an answer."""
+`recipes.routing.sufficiency` fitted them, and shifted the intercepts so that 0.5 refuses few questions with an answer.
+"""
 
 
 def estimate_sufficiency(features: EvidenceFeatures) -> float:
-    """Return how likely memories tell what a question asks, in [0, 1]: a logistic regression without negative weights."""
+    """Return how likely memories tell what a question asks, in [0, 1].
+
+    It is a logistic regression without negative weights, so that a better fit never lowers it.
+    """
     weights = WEIGHTS[features.named]
     logit = sum(weight * (getattr(features, name) if name else 1.0) for name, weight in weights.items())
     return 1 / (1 + math.exp(-logit))
@@ -91,9 +95,7 @@ def measure_evidence(
     person = find_person(question, [find_speaker(candidate) for candidate in read])
     stems = topic_stems(question, period) - set(base_stems(person))
     topic = {stem for stem in stems if stem not in _PLAIN and not stem.isdigit()} or stems
-    parts = [
-        [frozenset(base_stems(part)) & topic for part in split_by_person(candidate, person)] for candidate in read
-    ]
+    parts = [[frozenset(base_stems(part)) & topic for part in split_by_person(candidate, person)] for candidate in read]
     holders = Counter(stem for own, others in parts for stem in own | others)
     weights = {stem: math.log(1 + len(read) / (holders[stem] or 0.5)) for stem in topic}
     total = sum(weights.values()) or 1.0

@@ -148,9 +148,7 @@ def _is_short(answer: str, most: int) -> bool:
     return len(answer.split()) <= most or bool(_YES_NO.fullmatch(plain) or _NUMBER_ANSWER.fullmatch(plain))
 
 
-def _check_short(
-    plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, verify: Verify
-) -> Verdict:
+def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, verify: Verify) -> Verdict:
     if not config.check_short or _YES_NO.fullmatch(answer.casefold()):
         return Verdict(passed=True, check="short", reason="the answer is short")
     told = _read(evidence)

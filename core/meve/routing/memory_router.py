@@ -161,13 +161,20 @@ class MemoryRouter:
         text = self.config.abstention if abstained else last.answer
         return RoutedAnswer(text=text, abstained=abstained, steps=tuple(steps))
 
-    async def aplan(self, question: str, **options: Any) -> RoutePlan:  # noqa: ANN401
-        """Run `plan` in a thread, without blocking the event loop. It takes the same arguments."""
-        return await asyncio.to_thread(partial(self.plan, question, **options))
+    async def aplan(self, question: str, *, tier: Tier | str | None = None, max_tokens: int | None = None) -> RoutePlan:
+        """Run `plan` in a thread, without blocking the event loop."""
+        return await asyncio.to_thread(self.plan, question, tier=tier, max_tokens=max_tokens)
 
-    async def arecall(self, question: str | RoutePlan, **options: Any) -> RoutedRecall:  # noqa: ANN401
-        """Run `recall` in a thread, without blocking the event loop. It takes the same arguments."""
-        return await asyncio.to_thread(partial(self.recall, question, **options))
+    async def arecall(
+        self,
+        question: str | RoutePlan,
+        *,
+        tier: Tier | str | None = None,
+        max_tokens: int | None = None,
+        without: Collection[str] = (),
+    ) -> RoutedRecall:
+        """Run `recall` in a thread, without blocking the event loop."""
+        return await asyncio.to_thread(self.recall, question, tier=tier, max_tokens=max_tokens, without=without)
 
     async def aanswer(self, question: str) -> RoutedAnswer:
         """Run `answer` in a thread, without blocking the event loop."""
