@@ -6,7 +6,7 @@ import pytest
 
 from meve.routing import MemoryRouter, RouterConfig, Tier
 from meve.routing._attribution import split_by_person
-from meve.routing._sufficiency import WEIGHTS, EvidenceFeatures, estimate_sufficiency
+from meve.routing._sufficiency import READ, WEIGHTS, EvidenceFeatures, estimate_sufficiency, measure_evidence
 from meve.types import Candidate, Passage
 from tests.routing.conftest import Script
 
@@ -109,3 +109,13 @@ def test_sentences_are_attributed_by_teller_and_pronoun(text, about_ana, about_o
     candidate = Candidate(passage=Passage(id="1", text=text), origin="given")
     assert split_by_person(candidate, "Ana") == (about_ana, about_others)
     assert split_by_person(candidate, "") == (text, "")
+
+
+def test_only_the_best_memories_are_compared():
+    texts = ["I own a boat.", *["It rained."] * READ, "I own a zeppelin."]
+    found = [Candidate(passage=Passage(id=str(n), text=text), origin="given") for n, text in enumerate(texts)]
+    boat, zeppelin = (
+        measure_evidence(f"Do I own a {what}?", None, found, support="verifier") for what in ("boat", "zeppelin")
+    )
+    assert boat.known == 1.0
+    assert zeppelin.known < 1.0
