@@ -15,14 +15,22 @@ from meve.memory import GovernedMemory
 from meve.memory._wrapper_support import check_memory
 from meve.memory.records import UserId
 from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
+from meve.routing._follow_ups import join_follow_up
+
+_MESSAGES = "messages"
+"""The key of the messages in a graph's state."""
 
 
-class MeVeMemoryRouter(Runnable[Any, AIMessage]):
+class MeVeMemoryRouter(Runnable[Any, Any]):
     """A runnable from a question to an answer from the user's memory; `meve.routing.MemoryRouter` describes it.
 
     The input is one of a chat model: a text, a prompt, a message, or messages, of which the last one of the user is the
-    question; what was said before isn't part of it. The answer's `response_metadata` holds the tier, the verdicts,
-    whether the router abstained, and the ids of the memories.
+    question. A follow-up such as `And my brother?` is joined with the question before it; other earlier messages aren't
+    read. The answer is a message, whose `response_metadata` holds the tier, the verdicts, whether the router abstained,
+    and the ids of the memories.
+
+    As a node of a graph it takes the state, `{"messages": […]}`, and returns `{"messages": [answer]}`. An answer is
+    streamed once it has passed its checks, not token by token.
 
     The user is `user_id`, or else that of the runtime context or of `config["configurable"]`; without one, or with two
     that differ, a call fails.
@@ -51,16 +59,21 @@ class MeVeMemoryRouter(Runnable[Any, AIMessage]):
         self._options: dict[str, Any] = {"llm": resolve_llm(llm), "config": routing, "search": search}
         MemoryRouter(memory, user_id="anybody", **self._options)  # checks them
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
-        """Return the answer to a question.
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Return the answer to a question as a message, or for the state of a graph, the state's update.
 
         Raises:
             ValidationError: no question, or no user.
             MeveError: as `MemoryRouter.answer`.
         """
-        return self._call_with_config(lambda given: _to_message(self.answer(given, config)), input, config, **kwargs)
 
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> AIMessage:
+        def run(given: Any) -> Any:
+            message = _to_message(self.answer(given, config))
+            return {_MESSAGES: [message]} if isinstance(given, Mapping) else message
+
+        return self._call_with_config(run, input, config, **kwargs)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
         """Run `invoke` in a thread, without blocking the event loop."""
         return await run_in_executor(config, self.invoke, input, config, **kwargs)
 
@@ -71,10 +84,13 @@ class MeVeMemoryRouter(Runnable[Any, AIMessage]):
 
 
 def _question(given: Any) -> str:
-    for each in reversed(_to_messages(given)):
-        if isinstance(each, HumanMessage):
-            return str(each.text)
-    raise ValidationError(f"input must be a question or messages with one of the user, got {given!r:.80}")
+    messages = _to_messages(given.get(_MESSAGES) if isinstance(given, Mapping) else given)
+    asked = [str(each.text) for each in messages if isinstance(each, HumanMessage)]
+    if not asked:
+        raise ValidationError(
+            f"input must be a question, messages with one of the user, or a state with such messages, got {given!r:.80}"
+        )
+    return join_follow_up(asked)
 
 
 def _to_messages(given: Any) -> list[BaseMessage]:
@@ -83,7 +99,7 @@ def _to_messages(given: Any) -> list[BaseMessage]:
         return given.to_messages()
     messages = given if isinstance(given, list | tuple) else [given]
     try:
-        return convert_to_messages(messages) if all(messages) and not isinstance(given, Mapping) else []
+        return convert_to_messages(messages) if all(messages) else []
     except (ValueError, NotImplementedError):
         return []
 

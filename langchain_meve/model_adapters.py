@@ -8,7 +8,7 @@ import numpy as np
 from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
@@ -119,8 +119,14 @@ _PLACE = "meve_place"
 """The metadata key of a document's position among the given ones."""
 
 
+_UNSEEN: RunnableConfig = {"tags": ["nostream"]}
+"""Keeps LangGraph from streaming what the model says here to the user, who may never get to see it."""
+
+
 def complete_with(model: Runnable[Any, Any]) -> Callable[[str], str]:
     """Return a function that sends a prompt to a chat model and returns its text, as `LlmExtractor` takes it.
+
+    A graph doesn't stream the text.
 
     Args:
         model: a chat model, or another runnable that takes a prompt and returns a message or a text.
@@ -132,7 +138,7 @@ def complete_with(model: Runnable[Any, Any]) -> Callable[[str], str]:
         raise ConfigurationError(f"model must be a LangChain chat model, got {model!r:.60}")
 
     def complete(prompt: str) -> str:
-        answer = model.invoke(prompt)
+        answer = model.invoke(prompt, _UNSEEN)
         return answer if isinstance(answer, str) else str(answer.text)
 
     return complete

@@ -35,11 +35,14 @@ from meve.memory._recall.formatting import quote_texts
 from meve.memory._recall.time_expressions import find_time
 from meve.memory._write.secrets import PatternSecretDetector
 from meve.memory.policy import Tagging
+from meve.routing._attribution import split_by_person
+from meve.routing._follow_ups import join_follow_up
+from meve.routing._grounding import _without_instructions, find_names, split_clauses
 from meve.routing._rules import asks_for_history, find_intent
 from meve.routing._topic import split_parts
 from meve.routing._validator import find_hard_failure
 from meve.testing.fakes import WordCounter, WordEmbedder
-from meve.types import Passage
+from meve.types import Candidate, Passage
 from tests.linear_time import MOST, PIECES, TIMES, find_growth, pattern_pieces
 
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
@@ -167,6 +170,13 @@ READERS = {
     "asks_for_history": asks_for_history,
     "split_parts": split_parts,
     "find_hard_failure": find_hard_failure,
+    "find_names": find_names,
+    "split_clauses": split_clauses,
+    "join_follow_up": lambda text: join_follow_up(["Where?", text]),
+    "without_instructions": lambda text: _without_instructions(text, is_own=True),
+    "split_by_person": lambda text: split_by_person(
+        Candidate(passage=Passage(id="1", text=f"Ana: {text}"), origin="x"), "Ana"
+    ),
     "quote_texts": lambda text: quote_texts([text]),
     "markdown": split("md"),
     "html": split("html"),

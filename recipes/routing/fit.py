@@ -46,13 +46,15 @@ class Example(NamedTuple):
 def read_examples(path: Path = QUESTIONS) -> list[Example]:
     """Return the questions of a file, in its order."""
     draw = random.Random(SEED)
-    examples, intent = [], ""
+    intents: tuple[Intent, ...] = get_args(Intent)
+    examples, intent = [], intents[0]
     for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
         if line.startswith("#"):
-            intent = line.removeprefix("#").strip()
-            assert intent in get_args(Intent), f"{path}:{number}: unknown intent {intent!r}"
+            named = line.removeprefix("#").strip()
+            assert named in intents, f"{path}:{number}: unknown intent {named!r}"
+            intent = intents[intents.index(named)]
         elif line.strip():
-            examples += [Example(text, intent, number) for text in expand(line, draw)]  # type: ignore[arg-type]
+            examples += [Example(text, intent, number) for text in expand(line, draw)]
     return examples
 
 

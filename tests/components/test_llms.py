@@ -9,6 +9,8 @@ import pytest
 from meve.components.llms import resolve_llm
 from meve.components.llms.http import HttpLanguageModel
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError
+from meve.memory import GovernedMemory
+from meve.routing import MemoryRouter
 
 
 @pytest.fixture
@@ -35,6 +37,12 @@ def server():
         opened.shutdown()
 
 
+@pytest.fixture
+def memory(tmp_path):
+    with GovernedMemory.open(tmp_path / "memory.db") as opened:
+        yield opened
+
+
 def message(text):
     return 200, {"choices": [{"message": {"role": "assistant", "content": text}}]}
 
@@ -58,7 +66,7 @@ def test_llama_index_llm_is_taken():
     assert resolve_llm(MockLLM())("hi there") == "hi there"
 
 
-def test_transformers_model_is_taken(tmp_path):
+def test_transformers_model_is_taken(tmp_path, memory):
     transformers = pytest.importorskip("transformers")
     from meve.components.llms.local import TransformersLanguageModel
     from meve.testing.tiny_models import save_tiny_model
@@ -66,7 +74,7 @@ def test_transformers_model_is_taken(tmp_path):
     folder = save_tiny_model(tmp_path / "tokenizer")
     tokenizer = transformers.BertTokenizerFast.from_pretrained(folder)
     config = transformers.GPT2Config(
-        vocab_size=len(tokenizer), n_positions=32, n_embd=8, n_layer=1, n_head=1, bos_token_id=2, eos_token_id=3
+        vocab_size=len(tokenizer), n_positions=1_024, n_embd=8, n_layer=1, n_head=1, bos_token_id=2, eos_token_id=3
     )
     model = transformers.GPT2LMHeadModel(config)
     model.save_pretrained(tmp_path / "model")
@@ -74,10 +82,13 @@ def test_transformers_model_is_taken(tmp_path):
     loaded = TransformersLanguageModel.from_name(str(tmp_path / "model"), max_tokens=4)
     assert isinstance(loaded("cat moon"), str)
     assert loaded("cat moon") == TransformersLanguageModel(model.eval(), tokenizer, max_tokens=4)("cat moon")
-    with pytest.raises(ValueError, match="prompt must leave 4 of the model's 32 tokens"):
-        loaded("cat " * 40)
+    with pytest.raises(ValueError, match="prompt must leave 4 of the model's 1024 tokens"):
+        loaded("cat " * 1_030)
     pipe = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
     assert isinstance(resolve_llm(pipe), TransformersLanguageModel)
+    memory.add("I live in Oslo.", user_id="alice", source="chat_user")
+    answer = MemoryRouter(memory, user_id="alice", llm=loaded).answer("Where do I live?")
+    assert answer.abstained
 
 
 def test_server_gets_the_prompt_as_a_message(server):
@@ -97,6 +108,26 @@ def test_address_is_taken_as_a_server(server):
     assert resolve_llm(server.url)("Where?") == ""
 
 
+def test_own_api_of_llama_cpp_gets_the_bare_prompt(server):
+    server.replies = [(200, {"content": "Oslo", "stop": True})]
+    url = server.url.removesuffix("/v1") + "/completion"
+    assert HttpLanguageModel(url, max_tokens=8)("Where?") == "Oslo"
+    ((path, _, body),) = server.requests
+    assert (path, body) == ("/completion", {"prompt": "Where?", "n_predict": 8, "temperature": 0.0})
+
+
+def test_router_answers_through_either_api_of_llama_cpp(server, memory):
+    memory.add("I live in Oslo.", user_id="alice", source="chat_user")
+    for url, reply in (
+        (server.url, message("Oslo")),
+        (server.url.removesuffix("/v1") + "/completion/", (200, {"content": " Oslo\n"})),
+    ):
+        server.replies = [reply]
+        assert MemoryRouter(memory, user_id="alice", llm=url).answer("Where do I live?").text == "Oslo"
+    prompts = [body.get("prompt") or body["messages"][0]["content"] for _, _, body in server.requests]
+    assert all("I live in Oslo." in prompt for prompt in prompts)
+
+
 def test_busy_server_is_asked_again(server):
     server.replies = [(503, {}), message("Oslo")]
     assert resolve_llm(server.url)("Where?") == "Oslo"
@@ -107,6 +138,9 @@ def test_answer_of_another_form_is_an_error(server, reply):
     server.replies = [(200, reply)]
     with pytest.raises(ModelError, match="must answer with"):
         resolve_llm(server.url)("Where?")
+    server.replies = [(200, reply)]
+    with pytest.raises(ModelError, match="must answer with content"):
+        resolve_llm(server.url + "/completion")("Where?")
 
 
 async def _coroutine(prompt):

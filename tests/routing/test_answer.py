@@ -103,7 +103,8 @@ def test_published_behaviour_waves_short_answers_through_and_never_abstains(rout
     script = Script("profile", "Zanzibar")
     router = MemoryRouter(routed_memory, user_id="alice", llm=script, config=RouterConfig.paper())
     result = router.answer("Where does my sister work?")
-    assert (result.text, result.abstained, result.verdicts[0].check) == ("Zanzibar", False, "short")
+    assert (result.text, result.abstained, result.escalations) == ("Zanzibar", False, 0)
+    assert (result.verdicts[0].check, result.verdicts[0].passed) == ("short", True)
     script = Script("profile", "I don't know.")
     result = MemoryRouter(routed_memory, user_id="alice", llm=script, config=RouterConfig.paper()).answer("My dog?")
     assert (result.text, result.abstained, result.escalations) == ("I don't know.", False, 2)
@@ -227,3 +228,28 @@ def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
 def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=40, complete_tokens=40)
     assert "may matter, but only 1 fit and are shown." in script.prompts[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "abstains"),
+    [("300 euros", False), ("400 euros", True), ("You paid 300 euros for the bike that you had bought.", False),
+     ("You paid 400 euros for the red bike that you bought.", True),
+     ("You bought a red bike for 300 euros, and a piano for your sister.", True)],
+)  # fmt: skip
+def test_each_number_and_clause_must_be_told(routed_memory, reply, abstains):
+    result, _ = answer(routed_memory, "What did I pay for the red bike?", reply)
+    assert result.abstained is abstains
+
+
+@pytest.mark.parametrize(("chance", "passes"), [(0.9, True), (0.1, False)])
+def test_verifier_decides_on_a_short_answer_that_is_partly_told(routed_memory, monkeypatch, chance, passes):
+    monkeypatch.setattr(MemoryRouter, "_verify", lambda self, claim, texts: [chance for _ in texts])
+    result, _ = answer(routed_memory, "What does my sister do?", "Nurse, brilliantly")
+    assert (result.verdicts[0].check, result.verdicts[0].passed) == ("verifier", passes)
+
+
+def test_each_uncertain_clause_is_put_to_the_verifier(routed_memory, monkeypatch):
+    chances = {"She cures the wounded": 0.9, "paints enormous murals.": 0.1}
+    monkeypatch.setattr(MemoryRouter, "_verify", lambda self, claim, texts: [chances[claim] for _ in texts])
+    result, _ = answer(routed_memory, "What does my sister do?", "She cures the wounded and paints enormous murals.")
+    assert (result.verdicts[0].check, result.verdicts[0].score, result.abstained) == ("verifier", 0.1, True)

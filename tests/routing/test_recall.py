@@ -239,3 +239,12 @@ def test_memory_that_expires_while_the_recall_is_logged_is_not_returned(static_m
     log = Searcher.log
     monkeypatch.setattr(Searcher, "log", lambda *given: (clock.advance(timedelta(minutes=2)), log(*given))[1])
     assert MemoryRouter(static_memory, user_id="alice").recall("Where do I live?").records == ()
+
+
+@pytest.mark.parametrize(("hops", "searches"), [(1, 1), (2, 3)])
+def test_deep_reasoning_also_searches_with_the_best_evidence(routed_memory, hops, searches):
+    router = MemoryRouter(routed_memory, user_id="alice", config=RouterConfig(hops=hops))
+    question = "Why might I enjoy the lake?"
+    found = router.recall(question, tier="deep").searches
+    assert (found[0], len(found)) == (question, searches)
+    assert all(text.startswith(question) and len(text) > len(question) for text in found[1:])

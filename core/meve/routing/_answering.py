@@ -10,7 +10,7 @@ from meve.routing._evidence import RoutedRecall
 from meve.routing._plan import RoutePlan
 from meve.routing._validator import ESCALATE, Verdict
 
-_ANSWER = f"""\
+INSTRUCTION = f"""\
 Answer the user's question from the memories only. Today is {{day}}. Be as brief as the question allows. If the memories
 don't hold the answer, reply with {ESCALATE} and nothing else."""
 _REPLY = "Reply to the user. Today is {day}. Use the memories where they fit, and don't mention them otherwise."
@@ -65,7 +65,7 @@ class RoutedAnswer:
 
 def make_prompt(plan: RoutePlan, evidence: RoutedRecall, memory: GovernedMemory, now: datetime) -> str:
     """Return the prompt of an answer: the instruction, the memories as quoted data, and the question."""
-    head = (_ANSWER if plan.needs_memory else _REPLY).format(day=f"{now:%A, %d %B %Y}")
+    head = (INSTRUCTION if plan.needs_memory else _REPLY).format(day=f"{now:%A, %d %B %Y}")
     note = ""
     if evidence.matching:
         all_fit = evidence.shown == evidence.matching

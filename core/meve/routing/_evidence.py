@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from meve.clock import Clock
@@ -13,7 +13,8 @@ from meve.pipeline.trace import CandidateTrace, PhaseTrace, Trace
 from meve.ports import TokenCounter
 from meve.routing._plan import RoutePlan
 from meve.routing._reader import MemoryReader
-from meve.routing._tiers import Gathered, gather, phases_of
+from meve.routing._sufficiency import EvidenceFeatures, estimate_sufficiency, explain_insufficiency, measure_evidence
+from meve.routing._tiers import SUPPORT, Gathered, gather, phases_of
 from meve.routing.config import RouterConfig
 from meve.types import Candidate, ContextPassage, Dropped
 
@@ -22,7 +23,8 @@ from meve.types import Candidate, ContextPassage, Dropped
 class RoutedRecall(Recall):
     """The evidence for a question. `trace.mode` names the tier; the phases `route` and `pack` say what was decided.
 
-    `sufficiency` is the highest probability, by the memory's verifier, that one of the memories answers the question.
+    `sufficiency` estimates how likely the memories tell what the question asks, in [0, 1]. It is None where the
+    question can't be refused, as for small talk and conclusions.
     """
 
     plan: RoutePlan
@@ -89,7 +91,8 @@ def _explain(
 ) -> RoutedRecall:
     first = gathered.found[0].recall
     kept = packed.selection.kept
-    support = gathered.support
+    fit = _measure(plan, gathered)
+    support = None if fit is None else estimate_sufficiency(fit)
     now = clock.elapsed()
     read = max(each.readable for each in gathered.found)
     shown = sum(c.id in gathered.matching for c in kept) if plan.is_complete else None
@@ -109,7 +112,7 @@ def _explain(
         mode=str(plan.tier), embedder=first.trace.embedder, verifier=first.trace.verifier, tokens=first.trace.tokens,
         ms=(now - began) * 1e3, embed_ms=sum(each.recall.trace.embed_ms for each in gathered.found),
         phases=(route, *phases_of(gathered), pack),
-        sufficiency=_account(support, config),
+        sufficiency=_account(fit, support, config),
         candidates=tuple(_trace_candidates(gathered, packed)),
     )  # fmt: skip
     return RoutedRecall(
@@ -125,12 +128,20 @@ def _explain(
     )  # fmt: skip
 
 
-def _account(support: float | None, config: RouterConfig) -> dict[str, Any]:
-    if support is None:
+def _measure(plan: RoutePlan, gathered: Gathered) -> EvidenceFeatures | None:
+    """Return how the memories fit the question; None if nobody could refuse it."""
+    if gathered.support is None or not plan.is_refusable:
+        return None
+    return measure_evidence(plan.question, plan.period, gathered.candidates, support=SUPPORT)
+
+
+def _account(fit: EvidenceFeatures | None, support: float | None, config: RouterConfig) -> dict[str, Any]:
+    if fit is None or support is None:
         return {}
-    account: dict[str, Any] = {"estimate": round(support, 4), "threshold": config.evidence_threshold}
+    features = {name: round(float(value), 4) for name, value in asdict(fit).items()}
+    account = {"estimate": round(support, 4), "threshold": config.evidence_threshold, "features": features}
     if support < config.evidence_threshold:
-        account["reason"] = "by the verifier, no memory answers the question"
+        account["reason"] = explain_insufficiency(fit)
     return account
 
 

@@ -42,6 +42,8 @@ TIERS: Mapping[Intent, Tier] = {
 """The tier of each intent."""
 UNGROUNDED: frozenset[Intent] = frozenset({"advice", "task", "chat", "general"})
 """Intents whose answers needn't stand in the memory."""
+CONCLUDED: frozenset[Intent] = frozenset({"overview", "inference", "summary"})
+"""Intents whose answers are drawn from memories that needn't mention what is asked, so words can't tell their lack."""
 COMPLETE: frozenset[Intent] = frozenset({"count", "list", "summary"})
 """Intents for which everything that matches is read, instead of the best."""
 
@@ -83,6 +85,11 @@ class RoutePlan:
     def needs_memory(self) -> bool:
         """Whether an answer must stand in the memory; not for small talk, tasks, advice or general knowledge."""
         return self.intent not in UNGROUNDED
+
+    @property
+    def is_refusable(self) -> bool:
+        """Whether memories can turn out to hold no answer, before a language model reads them."""
+        return self.needs_memory and self.intent not in CONCLUDED
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data, without the question."""

@@ -63,9 +63,9 @@ class RouterConfig:
     check_short: bool = True
     """Whether a short answer passes only if its names and words stand in the evidence or the question, and, except for
     counts and calculations, its numbers."""
-    evidence_threshold: float = 0.05
-    """The least support of the evidence, in [0, 1], at which the language model is asked at all. Below it, the router
-    escalates, and abstains after the last tier; 0 asks in any case."""
+    evidence_threshold: float = 0.5
+    """The least `sufficiency` of the evidence, in [0, 1], at which the language model is asked at all. Below it, the
+    router escalates, and abstains after the last tier; higher values refuse more; 0 asks in any case."""
     abstain: bool = True
     """Whether an answer that passes no check in the last tier is withheld. If not, the last answer is returned."""
     abstention: str = "I don't know: nothing that is remembered answers this."

@@ -161,13 +161,20 @@ class MemoryRouter:
         text = self.config.abstention if abstained else last.answer
         return RoutedAnswer(text=text, abstained=abstained, steps=tuple(steps))
 
-    async def aplan(self, question: str, **options: Any) -> RoutePlan:  # noqa: ANN401
-        """Run `plan` in a thread, without blocking the event loop. It takes the same arguments."""
-        return await asyncio.to_thread(partial(self.plan, question, **options))
+    async def aplan(self, question: str, *, tier: Tier | str | None = None, max_tokens: int | None = None) -> RoutePlan:
+        """Run `plan` in a thread, without blocking the event loop."""
+        return await asyncio.to_thread(self.plan, question, tier=tier, max_tokens=max_tokens)
 
-    async def arecall(self, question: str | RoutePlan, **options: Any) -> RoutedRecall:  # noqa: ANN401
-        """Run `recall` in a thread, without blocking the event loop. It takes the same arguments."""
-        return await asyncio.to_thread(partial(self.recall, question, **options))
+    async def arecall(
+        self,
+        question: str | RoutePlan,
+        *,
+        tier: Tier | str | None = None,
+        max_tokens: int | None = None,
+        without: Collection[str] = (),
+    ) -> RoutedRecall:
+        """Run `recall` in a thread, without blocking the event loop."""
+        return await asyncio.to_thread(self.recall, question, tier=tier, max_tokens=max_tokens, without=without)
 
     async def aanswer(self, question: str) -> RoutedAnswer:
         """Run `answer` in a thread, without blocking the event loop."""
@@ -212,14 +219,10 @@ class MemoryRouter:
             return None
         if evidence.is_empty:
             return Verdict(passed=False, check="no_evidence", reason="nothing was found")
-        support = evidence.sufficiency
-        if support is None or support >= self.config.evidence_threshold or plan.tier is not Tier.DEEP:
+        if evidence.sufficient or evidence.standing:
             return None
-        if evidence.matching or evidence.standing:
-            return None
-        return Verdict(
-            passed=False, check="no_evidence", reason="by the verifier, no memory answers the question", score=support
-        )
+        reason = evidence.trace.sufficiency["reason"]
+        return Verdict(passed=False, check="no_evidence", reason=reason, score=evidence.sufficiency)
 
     def _verify(self, claim: str, texts: Sequence[str]) -> Sequence[float]:
         verifier = self.memory._runtime.verifier

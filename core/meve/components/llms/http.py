@@ -1,4 +1,4 @@
-"""A language model behind HTTP: servers with the chat API of OpenAI, such as llama.cpp, vLLM or Ollama."""
+"""A language model behind HTTP: servers with the chat API of OpenAI, such as vLLM or Ollama, and llama.cpp's own."""
 
 from collections.abc import Mapping
 from logging import getLogger
@@ -8,16 +8,19 @@ from meve.components._http_json import JsonClient
 from meve.errors import ConfigurationError, ModelError
 
 logger = getLogger("meve.llms")
-_PATH = "/chat/completions"
+_CHAT, _COMPLETION = "/chat/completions", "/completion"
 
 
 class HttpLanguageModel:
     """Completes prompts by a chat API: `POST url/chat/completions` with one message of the user.
 
+    An address that ends with `/completion` is one of llama.cpp's own API, which completes the prompt without a chat
+    template.
+
     Redirections aren't followed, since they would carry the key elsewhere.
 
     Args:
-        url: the address of the API, such as `http://localhost:8080/v1`.
+        url: the address of the API, such as `http://localhost:8080/v1`, or `http://localhost:8080/completion`.
         model: the model's name there; None where the server has one.
         api_key: sent as a bearer token; None for none.
         headers: further headers.
@@ -47,12 +50,14 @@ class HttpLanguageModel:
         if max_tokens < 1:
             raise ConfigurationError(f"max_tokens must be at least 1, got {max_tokens}")
         trimmed = url.rstrip("/")
+        self._is_chat = not trimmed.endswith(_COMPLETION)
         self._client = JsonClient(
-            trimmed if trimmed.endswith(_PATH) else trimmed + _PATH,
+            trimmed if not self._is_chat or trimmed.endswith(_CHAT) else trimmed + _CHAT,
             api_key=api_key, headers=headers, timeout=timeout, retries=retries, logger=logger, noun="completion",
         )  # fmt: skip
         named = {} if model is None else {"model": model}
-        self._fields = {**named, "max_tokens": max_tokens, "temperature": temperature, **(extra or {})}
+        limit = "max_tokens" if self._is_chat else "n_predict"
+        self._fields = {**named, limit: max_tokens, "temperature": temperature, **(extra or {})}
 
     def __repr__(self) -> str:
         return f"HttpLanguageModel({self._client.url!r}, model={self._fields.get('model')!r})"
@@ -63,13 +68,13 @@ class HttpLanguageModel:
         Raises:
             ModelError: no answer, or one of another form.
         """
-        answer = self._client.post({"messages": [{"role": "user", "content": prompt}], **self._fields})
+        asked = {"messages": [{"role": "user", "content": prompt}]} if self._is_chat else {"prompt": prompt}
+        answer = self._client.post({**asked, **self._fields})
         try:
-            content = answer["choices"][0]["message"]["content"]
+            content = answer["choices"][0]["message"]["content"] if self._is_chat else answer["content"]
         except (TypeError, KeyError, IndexError) as cause:
-            raise ModelError(
-                f"{self._client.url} must answer with choices that hold a message: {cause!r:.80}"
-            ) from cause
+            expected = "choices that hold a message" if self._is_chat else "content"
+            raise ModelError(f"{self._client.url} must answer with {expected}: {cause!r:.80}") from cause
         if content is not None and not isinstance(content, str):
             raise ModelError(f"{self._client.url} must answer with text, got {content!r:.80}")
         return content or ""

@@ -115,13 +115,11 @@ def read_longmemeval_cases(data: Path) -> RoutingSet:
     users = list(talk.turns)
     cases = []
     for number, row in enumerate(read_rows(data / "longmemeval" / "questions.jsonl")):
-        is_answerable = bool(row.texts("evidence_turn_ids"))
-        if not is_answerable and row.values.get("abstention") is not True:
+        is_told, is_answerable = bool(row.texts("evidence_turn_ids")), row.values.get("abstention") is not True
+        if not is_told and is_answerable:
             continue
-        user, evidence = (
-            pending[row.text("question")].pop(0) if is_answerable else (users[number % len(users)], frozenset())
-        )
-        cases.append(_longmemeval_case(row, user, _half(talk, user), evidence))
+        user, evidence = pending[row.text("question")].pop(0) if is_told else (users[number % len(users)], frozenset())
+        cases.append(_longmemeval_case(row, user, _half(talk, user), evidence if is_answerable else frozenset()))
     return _set("longmemeval", talk, cases)
 
 

@@ -33,7 +33,7 @@ from meve.evaluation.experiments.routing.systems import (
 )
 from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
-from meve.evaluation.types import Question
+from meve.evaluation.types import Question, System
 from meve.routing import RouterConfig
 from meve.types import StageProgress
 
@@ -153,10 +153,14 @@ def _ask(
                 known = journal.get(name, label, case.id)
                 if known is None or known.error:
                     question = Question(id=case.id, text=case.text)
-                    outcome = ask_system(lambda _: ask(case, most), question, verifier)  # noqa: B023 - called at once
-                    journal.put(name, label, outcome)
+                    journal.put(name, label, ask_system(_limit(ask, case, most), question, verifier))
         verifier.clear()
     progress(name, len(cases), len(cases))
+
+
+def _limit(system: RoutingSystem, case: RoutingCase, most: int | None) -> System:
+    """Return the system for one case and budget."""
+    return lambda _: system(case, most)
 
 
 def _fingerprint(data: RoutingSet) -> str:

@@ -108,7 +108,7 @@ class Scores:
                 plans[c.id].needs_memory and not o.output.sufficient for c, o in zip(cases, outcomes, strict=True)
             ]
             self._add_share(ABSTENTION, name, "refused", refused)
-            support = [max(o.output.probabilities.values(), default=0.0) for o in outcomes]
+            support = [o.output.probabilities.get("sufficiency", 1.0) for o in outcomes]
             shares = {t: sum(s < t for s in support) / len(support) for t in THRESHOLDS}
             self.curves.append(
                 Curve(

@@ -155,7 +155,7 @@ def _flat_system(data: RoutingSet, search: MemorySearch, tokens: TokenCounter) -
 
 
 def _output(context: Context) -> SystemOutput:
-    scores = {c.id: c.scores["verifier"] for c in context.trace.candidates if "verifier" in c.scores}
+    scores = {} if context.sufficiency is None else {"sufficiency": context.sufficiency}
     ids = [p.passage.id for p in context.passages]
     return _make_output(ids, context.tokens, sufficient=context.sufficient, probabilities=scores)
 
