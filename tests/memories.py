@@ -14,9 +14,9 @@ from meve._formulas import normalize
 from meve.components.embedders import resolve_embedder
 from meve.memory import GovernedMemory
 from meve.memory.records import user_key
+from meve.memory.stores._sql.record_query import _active, _archived, _Hashed
+from meve.memory.stores._sql.rows import COLUMNS, VALUES, pack, seal_row, shared_score_row
 from meve.memory.stores.protocol import RecordQuery
-from meve.memory.stores.sqlite._record_query import _active, _archived, _Hashed
-from meve.memory.stores.sqlite._rows import COLUMNS, VALUES, pack, seal_row, shared_score_row
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.fakes import WordCounter, WordEmbedder

@@ -149,6 +149,16 @@ GATE = ForkGate()
 """The gate of this process."""
 
 
+def check_process(process: int) -> None:
+    """Check that the process hasn't been forked since a transaction began.
+
+    Raises:
+        StorageError: it has.
+    """
+    if process != os.getpid():
+        raise StorageError("a forked process can't go on with a transaction of its parent: begin a new one")
+
+
 def _in_child() -> None:
     GATE.renew()
     for act in [lock.renew() for lock in list(_LOCKS)]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from meve._fork_safety import GATE, ForkSafeLock
+from meve._fork_safety import GATE, ForkSafeLock, check_process
 from meve._private_files import create_private
 from meve.errors import StorageError, StoreBusyError, StoreCorruptError
 
@@ -168,16 +168,6 @@ class Connections:
             if "SQLite" not in str(cause):
                 raise
             raise StoreCorruptError(f"{self.file} holds a number that is too large: restore it from a copy") from cause
-
-
-def check_process(process: int) -> None:
-    """Check that the process hasn't been forked since a transaction began.
-
-    Raises:
-        StorageError: it has.
-    """
-    if process != os.getpid():
-        raise StorageError("a forked process can't go on with a transaction of its parent: begin a new one")
 
 
 def _set(connection: sqlite3.Connection, setting: str) -> None:

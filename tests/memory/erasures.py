@@ -12,9 +12,9 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from meve.memory.stores.sqlite._key_file import DataKey, KeyFile
-from meve.memory.stores.sqlite._rows import FOUND_BY, unpack_values
-from meve.memory.stores.sqlite._vault import read_setting
+from meve.memory.stores._sql.key_file import DataKey, KeyFile
+from meve.memory.stores._sql.rows import FOUND_BY, unpack_values
+from meve.memory.stores._sql.vault import read_setting
 from tests.memory.erasing_child import MARKS, MASTER
 
 SENTINEL = re.compile(r"qzxom(\d+)zy", re.IGNORECASE)

@@ -3,7 +3,7 @@
 import pytest
 
 from meve.errors import StoreCorruptError
-from meve.memory.stores.sqlite._key_file import _FIRST, _SLOT
+from meve.memory.stores._sql.key_file import _FIRST, _SLOT
 from tests.memories import open_memory, run_sql
 from tests.memory.sealed_files import copy_to, key_file, words_in_files
 

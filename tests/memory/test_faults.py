@@ -15,7 +15,7 @@ import pytest
 from meve.errors import IndexMismatchError, MeveError, StorageError, StoreCorruptError, StoreVersionError
 from meve.memory import GovernedMemory
 from meve.memory.records import SHARED
-from meve.memory.stores.sqlite._rows import pack, to_values
+from meve.memory.stores._sql.rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.testing._memory_records import stored
 from tests.memories import KEY, archive, as_version_3, open_memory, run_sql

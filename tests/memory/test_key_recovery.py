@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from meve.errors import KeyFileError, StorageError
-from meve.memory.stores.sqlite._key_file import Slots
-from meve.memory.stores.sqlite._vault import Vault
+from meve.memory.stores._sql.key_file import Slots
+from meve.memory.stores._sql.vault import Vault
 from tests.memories import open_memory
 from tests.memory.sealed_files import copy_to, key_file
 
@@ -17,22 +17,22 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from meve import _sqlite
-from meve.memory.stores.sqlite import _key_file, store
+from meve.memory.stores._sql import key_file, transaction
 from tests.memories import open_memory
 memory = open_memory(Path(sys.argv[1]))
 def die(*_args):
     os.kill(os.getpid(), signal.SIGKILL)
 where = sys.argv[2]
 if where == "before the keys":
-    _key_file.Slots.renew = die
+    key_file.Slots.renew = die
 elif where == "after the keys":
-    renew = _key_file.Slots.renew
+    renew = key_file.Slots.renew
     def renew_and_die(self, slots, changes):
         renew(self, slots, changes)
         die()
-    _key_file.Slots.renew = renew_and_die
+    key_file.Slots.renew = renew_and_die
 elif where == "before the commit":
-    store.SqliteTransaction.finish = die
+    transaction.SqlTransaction.finish = die
 if sys.argv[3] == "delete":
     memory.delete("s", user_id="alice")
 else:

@@ -14,7 +14,7 @@ import pytest
 
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
-from meve.memory.stores.sqlite._key_file import _FIRST, Slots
+from meve.memory.stores._sql.key_file import _FIRST, Slots
 from tests.memories import open_memory, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 

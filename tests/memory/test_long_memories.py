@@ -16,8 +16,8 @@ from meve.memory._recall.user_index import limit_relevance
 from meve.memory._write.extraction import FactDecision
 from meve.memory.policy import Relevance
 from meve.memory.records import SHARED, user_key
+from meve.memory.stores._sql.rows import pack_values, unpack_values
 from meve.memory.stores.protocol import RecordQuery
-from meve.memory.stores.sqlite._rows import pack_values, unpack_values
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.memory.turns import TurnRules, add_turns
 from tests.memories import KEY, LASTING, FixedExtractor, LastLetters, archive, as_plain, change_sealed, open_memory

@@ -11,8 +11,8 @@ import pytest
 from meve.errors import HoldError, PassageError, StoreCorruptError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
+from meve.memory.stores._sql.record_query import _Hashed
 from meve.memory.stores.protocol import EventQuery, RecordQuery
-from meve.memory.stores.sqlite._record_query import _Hashed
 from tests.memories import change_sealed, open_memory
 from tests.memory.test_erasure import files_containing
 

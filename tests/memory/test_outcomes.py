@@ -8,7 +8,7 @@ import pytest
 
 from meve.errors import EmptyCorpusError, HoldError, UnknownIdError, ValidationError
 from meve.memory import Policy
-from meve.memory.stores.sqlite import _rows
+from meve.memory.stores._sql import rows
 from tests.memories import KEY, archive, as_plain, open_memory
 
 USER = {"user_id": "alice"}
@@ -143,8 +143,8 @@ def test_bad_outcome_or_record_changes_nothing(file):
 def test_file_without_outcomes_is_opened_and_gets_them(file, clock, monkeypatch):
     """A file of version 7 of the schema, whose sealed rows and archive lack them; and one of version 6."""
     with monkeypatch.context() as older:
-        seal = _rows._encode
-        older.setattr(_rows, "_encode", lambda values: seal([*values[:-2], values[-1]]))
+        seal = rows._encode
+        older.setattr(rows, "_encode", lambda values: seal([*values[:-2], values[-1]]))
         with open_memory(file, clock=clock) as memory:
             fill(memory)
             archive(memory, "s:alice", "b")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meve.errors import ConfigurationError, StoreCorruptError, UnknownIdError
-from meve.memory.stores.sqlite._key_file import TIME
+from meve.memory.stores._sql.key_file import TIME
 from meve.testing.fakes import FakeClock
 from tests.memories import HookedEmbedder, open_memory, run_sql
 

@@ -38,8 +38,8 @@ from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
+from meve.memory.stores._sql.key_file import MasterKey
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
-from meve.memory.stores.sqlite._key_file import MasterKey
 from meve.memory.stores.sqlite.store import SqliteStore
 
 

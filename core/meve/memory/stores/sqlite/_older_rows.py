@@ -3,7 +3,7 @@
 import zlib
 
 from meve.memory.records import kind_of
-from meve.memory.stores.sqlite._rows import VALUES, pack_values, unpack_values
+from meve.memory.stores._sql.rows import VALUES, pack_values, unpack_values
 
 _COLUMNS_5 = tuple(name for name in VALUES if name not in {"model", "outcomes", "passages"})
 _COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})

@@ -1,15 +1,15 @@
 """Seals the rows of a file of version 6, in which everything was plain."""
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from meve.memory.records import SHARED
-from meve.memory.stores.sqlite._rows import COLUMNS, VALUES, hash_names, seal_row, unpack_values
-from meve.memory.stores.sqlite._vault import Owner, Vault, put_setting
+from meve.memory.stores._sql.database import Connection
+from meve.memory.stores._sql.rows import COLUMNS, VALUES, hash_names, seal_row, unpack_values
+from meve.memory.stores._sql.vault import Owner, Vault, put_setting
 
 _ID, _KIND, _DERIVED = (VALUES.index(name) for name in ("id", "kind", "derived"))
 PLAIN_PAGES = "plain_pages"
@@ -19,8 +19,7 @@ PLAIN_PAGES = "plain_pages"
 def seal_plain_rows(vault: Vault) -> None:
     """Move the rows of the tables `plain_…`, sealed, to those of the same name without it."""
     connection = vault.connection
-    connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")  # damaged text stays as it is
-    try:
+    with connection.undecoded_text():  # damaged text stays as it is
         owners = _seal_users(vault)
         names = ["NULL" if name == "outcomes" else name for name in VALUES]
         for row, user, changed, *values in _read(connection, "plain_memories", "row", "user", "changed", *names):
@@ -38,8 +37,6 @@ def seal_plain_rows(vault: Vault) -> None:
             connection.execute("INSERT INTO sqlite_sequence VALUES ('memories', ?)", last)
         _seal_archive(vault, owners)
         _seal_opinions(vault, owners)
-    finally:
-        connection.text_factory = str
 
 
 def _seal_users(vault: Vault) -> dict[int, Owner]:
@@ -86,10 +83,10 @@ def _list_of_texts(derived: Any) -> str:  # noqa: ANN401
     return str(derived) if is_list else "[]"
 
 
-def _read(connection: sqlite3.Connection, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+def _read(connection: Connection, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
     yield from connection.execute(f"SELECT {', '.join(columns)} FROM {table} ORDER BY rowid")
 
 
-def _insert(connection: sqlite3.Connection, table: str, columns: Sequence[str], values: Sequence[Any]) -> None:
+def _insert(connection: Connection, table: str, columns: Sequence[str], values: Sequence[Any]) -> None:
     places = ", ".join("?" * len(columns))
     connection.execute(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", values)

@@ -1,37 +1,34 @@
 """The SQLite back end of a memory: one file with a write-ahead log, and the keys of its content in another."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Self
 
 from meve._sqlite import NO_TRUST, Connections, map_error
-from meve.errors import KeyFileError, StorageError, StoreCorruptError
+from meve.errors import StorageError, StoreCorruptError
 from meve.memory._audit.older_log import Rewrite
-from meve.memory.stores._settings import LOG_NAMES, LOST_ENTRIES
+from meve.memory.stores._settings import LOG_NAMES
+from meve.memory.stores._sql.key_file import KeyFile, MasterKey, check_master_key
+from meve.memory.stores._sql.store import KEY_FILE, SqlStore, open_keys
+from meve.memory.stores._sql.vault import Vault, put_setting, read_setting
 from meve.memory.stores.protocol import EventQuery
-from meve.memory.stores.sqlite._key_file import ENTRIES, TIME, KeyFile, MasterKey, check_master_key
-from meve.memory.stores.sqlite._recovery import find_lost_keys, recover
+from meve.memory.stores.sqlite._database import SqliteConnection, SqliteDatabase
 from meve.memory.stores.sqlite._schema import check_ours, migrate
 from meve.memory.stores.sqlite._sealing import PLAIN_PAGES, seal_plain_rows
-from meve.memory.stores.sqlite._transaction import SqliteSnapshot, SqliteTransaction, count_entries
-from meve.memory.stores.sqlite._vault import Vault, put_setting, read_setting
-
-_KEY_FILE = "key_file"
-"""The setting that holds the id of the key file."""
 
 
-class SqliteStore:
+class SqliteStore(SqlStore):
     """See `meve.memory.stores.protocol.MemoryStore`.
 
     Args:
         connections: to a file that has the tables; `open` makes them.
+        keys: the keys of its content.
     """
 
     def __init__(self, connections: Connections, keys: KeyFile) -> None:
-        self._connections, self._keys = connections, keys
+        super().__init__(SqliteDatabase(connections), keys)
+        self._connections = connections
 
     @classmethod
     def open(cls, file: str | Path, *, master_key: MasterKey | None = None, accept_older: bool = False) -> Self:
@@ -67,90 +64,15 @@ class SqliteStore:
                 check_ours(connection, str(path))
             with connections.first() as connection:
                 migrate(connection, str(path), partial(_seal, key_path=key_path, master_key=master_key))
-                keys = _open_keys(connection, key_path, master_key)
+                keys = open_keys(SqliteDatabase(connections), SqliteConnection(connection), key_path, master_key)
                 _drop_plain_pages(connection)
         except sqlite3.DatabaseError as cause:
             raise map_error(cause, path, "opened") from cause
         except UnicodeDecodeError as cause:  # SQLite's message holds what is left of the tables' names
             raise StoreCorruptError(f"{path} is damaged: restore it from a copy") from cause
         store = cls(connections, keys)
-        try:
-            if recover(connections, keys, accept_older=accept_older):
-                store._renew_released()
-            if accept_older:
-                store._accept_entries()
-        except BaseException:
-            store.close()
-            raise
+        store.recover(accept_older=accept_older)
         return store
-
-    @property
-    def name(self) -> str:
-        """The file's path."""
-        return str(self._connections.file)
-
-    @property
-    def names_key(self) -> bytes:
-        """A secret of the key file."""
-        return self._keys.derived("names in log")
-
-    @contextmanager
-    def reading(self) -> Iterator[SqliteSnapshot]:
-        """Read one consistent state."""
-        with self._connections.reading() as connection, self._keys.slots() as slots:
-            yield SqliteSnapshot(Vault(connection, slots, self._keys.user_hash))
-
-    @contextmanager
-    def writing(self, *, durable: bool = True) -> Iterator[SqliteTransaction]:
-        """Write: commit when the block ends, roll back when it raises. When it returns, erased content has no key."""
-        with self._connections.writing(durable=durable) as connection, self._keys.slots() as slots:
-            transaction = SqliteTransaction(Vault(connection, slots, self._keys.user_hash))
-            before, written = count_entries(connection), self._keys.noted(ENTRIES)
-            if before < written and transaction.setting(LOST_ENTRIES) is None:
-                transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
-            yield transaction
-            has_released = transaction.finish()
-            count = count_entries(connection)
-        if durable and count != before:
-            with suppress(KeyFileError):  # the change is made; the next one notes the number
-                self._keys.note(ENTRIES, count)
-        if has_released:
-            self._renew_released()
-
-    def entries_written(self) -> int:
-        """Return how many entries of the log were written durably, also if they are lost; 0 for an older file."""
-        return self._keys.noted(ENTRIES)
-
-    def latest_time(self) -> int:
-        """Return the time that was noted last, in microseconds since 1970; 0 if none was."""
-        return self._keys.noted(TIME)
-
-    def note_time(self, moment: int) -> None:
-        """Note a time for other processes and later ones, in microseconds since 1970."""
-        self._keys.note(TIME, max(0, moment))
-
-    def _accept_entries(self) -> None:
-        """Take the log as it is, also if entries that were written are lost."""
-        with self._connections.writing() as connection:
-            connection.execute("DELETE FROM meta WHERE name = ?", (LOST_ENTRIES,))
-            self._keys.note(ENTRIES, count_entries(connection))
-
-    def _renew_released(self) -> None:
-        """Destroy the keys of what was erased, in a transaction after the erasure.
-
-        If the process stops in between, the next writer or opener does it: the erasure says which keys these are.
-        """
-        is_renewed = False
-        try:
-            with self._connections.writing(durable=False) as connection, self._keys.slots() as slots:
-                Vault(connection, slots, self._keys.user_hash).renew_released()
-                is_renewed = True
-        except StorageError as cause:
-            if not is_renewed:
-                raise StorageError(
-                    f"the change of {self.name} is made, but the keys of what it erased still stand in "
-                    f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
-                ) from cause
 
     def rewrite_log(self, rewrite: Rewrite) -> None:
         """Replace the log of an older version, once, by what a function makes of it; None leaves it as it is."""
@@ -162,6 +84,7 @@ class SqliteStore:
             transaction.put_setting(LOG_NAMES, "hashed" if rewritten else "as they were")
             if rewritten is not None:
                 transaction.rewrite(*rewritten)
+                transaction.put_setting(PLAIN_PAGES, "1")
         with self._connections.first() as connection:
             _drop_plain_pages(connection)
 
@@ -172,8 +95,7 @@ class SqliteStore:
         """
         with self._connections.reading() as connection:
             found = [text for (text,) in connection.execute("PRAGMA quick_check") if text != "ok"]
-        with self._connections.writing(durable=False) as connection, self._keys.slots() as slots:
-            return found + find_lost_keys(Vault(connection, slots, self._keys.user_hash))
+        return found + super().find_damage()
 
     def size(self) -> int:
         """Return the size of the file, its keys, its log and its index in bytes."""
@@ -181,39 +103,20 @@ class SqliteStore:
         files = [file, self._keys.path, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
         return sum(each.stat().st_size for each in files if each.is_file())
 
-    def close(self) -> None:
-        """Close the connections."""
-        self._connections.close()
-
 
 def _seal(connection: sqlite3.Connection, *, key_path: Path, master_key: MasterKey | None) -> None:
     """Make the key file, and seal the rows of a file of an older version."""
     keys = KeyFile.create(key_path, master_key)
-    put_setting(connection, _KEY_FILE, keys.file_id)
+    lent = SqliteConnection(connection)
+    put_setting(lent, KEY_FILE, keys.file_id)
     with keys.slots() as slots:
-        vault = Vault(connection, slots, keys.user_hash)
+        vault = Vault(lent, slots, keys.user_hash)
         seal_plain_rows(vault)
-
-
-def _open_keys(connection: sqlite3.Connection, key_path: Path, master_key: MasterKey | None) -> KeyFile:
-    """Open the key file, which a master key locks from now on."""
-    file_id = read_setting(connection, _KEY_FILE) or ""
-    keys = KeyFile.open(key_path, file_id, master_key)
-    if not keys.is_settled:
-        connection.execute("BEGIN IMMEDIATE")  # one process at a time
-        try:
-            keys = KeyFile.open(key_path, file_id, master_key)
-            if not keys.is_settled:
-                keys.settle(master_key)
-        finally:
-            connection.execute("ROLLBACK")
-    keys.mark_used()
-    return keys
 
 
 def _drop_plain_pages(connection: sqlite3.Connection) -> None:
     """Write a file anew that held plain rows, and empty its log. If others read it, the next opening tries again."""
-    if read_setting(connection, PLAIN_PAGES) is None:
+    if read_setting(SqliteConnection(connection), PLAIN_PAGES) is None:
         return
     connection.execute("VACUUM")
     busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

@@ -8,9 +8,8 @@ from typing import Any
 
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
-from meve.memory.stores.protocol import Field, RecordQuery
-from meve.memory.stores.sqlite._key_file import KeyIsGone
-from meve.memory.stores.sqlite._rows import (
+from meve.memory.stores._sql.key_file import KeyIsGone
+from meve.memory.stores._sql.rows import (
     COLUMNS,
     FIELD_COLUMNS,
     VALUES,
@@ -20,7 +19,8 @@ from meve.memory.stores.sqlite._rows import (
     unpack,
     unseal_row,
 )
-from meve.memory.stores.sqlite._vault import DamagedId, Owner, Vault
+from meve.memory.stores._sql.vault import DamagedId, Owner, Vault
+from meve.memory.stores.protocol import Field, RecordQuery
 
 _OPEN_FIELDS: frozenset[Field] = frozenset({"row", "archived", "created_at", "expires_at", "touched_at"})
 """Fields that aren't sealed."""
@@ -31,6 +31,7 @@ _IN_ARCHIVE = ("user", "rowid", "slot", "body", "id", "superseded", "derived", "
 _PLACE = {name: n for n, name in enumerate(VALUES)}
 _IN = "IN (SELECT value FROM json_each(?))"
 _DERIVED = f"derived <> '[]' AND EXISTS (SELECT 1 FROM json_each(derived) WHERE value {_IN})"
+_NO_LIMIT = 2**63 - 1
 
 _DAMAGES = (KeyIsGone, ValueError, TypeError, KeyError, RecursionError, zlib.error)
 
@@ -94,13 +95,14 @@ def count_records(vault: Vault, query: RecordQuery) -> int:
 def read_content(vault: Vault, owner: Owner, hashed: str) -> tuple[int | None, list[Any] | None]:
     """Return the slot and the content of the record whose id has this hash; None for what isn't there or is damaged."""
     rows = vault.connection.execute(
-        f"SELECT {', '.join(COLUMNS)} FROM memories WHERE user = ? AND id = ?", (owner.no, hashed)
+        f"SELECT {', '.join(COLUMNS)} FROM memories WHERE tenant = :tenant AND user = ? AND id = ?", (owner.no, hashed)
     ).fetchall()
     archived = (
         ()
         if rows
         else vault.connection.execute(
-            "SELECT slot, body, id, superseded, derived, hold FROM archive WHERE user = ? AND id = ?",
+            "SELECT slot, body, id, superseded, derived, hold FROM archive "
+            "WHERE tenant = :tenant AND user = ? AND id = ?",
             (owner.no, hashed),
         ).fetchall()
     )
@@ -131,11 +133,12 @@ class _Hashed:
         """Return the statement that reads the matching rows outside the archive, and its values."""
         query = self.query
         where, values = self.where()
-        order = "GROUP BY session" if by_session else ""
-        if is_ordered and not by_session:
-            order = f"ORDER BY row {'DESC' if query.newest_first else 'ASC'}"
+        if by_session:
+            first = f"SELECT min(row) FROM memories {where} GROUP BY session"
+            where = f"WHERE tenant = :tenant AND row IN ({first})"
+        order = f"ORDER BY row {'DESC' if query.newest_first else 'ASC'}" if is_ordered and not by_session else ""
         distinct = "" if is_ordered or by_session else "DISTINCT "
-        limit = -1 if query.limit is None else query.limit
+        limit = _NO_LIMIT if query.limit is None else query.limit
         statement = f"SELECT {distinct}{columns} FROM memories {where} {order} LIMIT ? OFFSET ?"
         return statement, [*values, limit, query.offset]
 
@@ -252,4 +255,4 @@ def _joined(conditions: Sequence[tuple[str, Any]], literal: str = "") -> tuple[s
     """Join conditions by AND; `literal` has no value: a partial index serves no condition with a placeholder."""
     given = [(clause, value) for clause, value in conditions if value is not None]
     clauses = [clause for clause, _ in given] + ([literal] if literal else [])
-    return f"WHERE {' AND '.join(clauses)}" if clauses else "", [value for _, value in given]
+    return f"WHERE {' AND '.join(['tenant = :tenant', *clauses])}", [value for _, value in given]

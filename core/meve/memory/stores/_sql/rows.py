@@ -16,9 +16,9 @@ from meve.errors import StoreCorruptError
 from meve.memory._timestamps import from_micros, micros_or_none, moment_or_none, to_micros
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, RecordKind, SharedScore, StoredRecord, user_of
+from meve.memory.stores._sql.key_file import DataKey
+from meve.memory.stores._sql.vault import Owner
 from meve.memory.stores.protocol import Field
-from meve.memory.stores.sqlite._key_file import DataKey
-from meve.memory.stores.sqlite._vault import Owner
 
 VALUES = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",

@@ -2,18 +2,17 @@
 
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from meve._sqlite import check_process
+from meve._fork_safety import check_process
 from meve.memory._audit.chain import AuditRow
 from meve.memory._timestamps import micros_or_none, to_micros
 from meve.memory.records import SHARED, SharedScore, StoredRecord
-from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
-from meve.memory.stores.sqlite._record_query import count_records, read_content, read_fields, read_records
-from meve.memory.stores.sqlite._rows import (
+from meve.memory.stores._sql.database import Connection, upsert
+from meve.memory.stores._sql.record_query import count_records, read_content, read_fields, read_records
+from meve.memory.stores._sql.rows import (
     COLUMNS,
     VALUES,
     content_of,
@@ -25,24 +24,25 @@ from meve.memory.stores.sqlite._rows import (
     shared_score_row,
     to_values,
 )
-from meve.memory.stores.sqlite._sealing import PLAIN_PAGES
-from meve.memory.stores.sqlite._vault import Owner, Vault, put_setting, read_setting
+from meve.memory.stores._sql.vault import Owner, Vault, put_setting, read_setting
+from meve.memory.stores.protocol import EventQuery, Field, RecordQuery, SealedHead
 
 MAX_REMOVED_ROWS = 10_000
 """The maximum number of removed rows that are known for a user; beyond it, the older half is forgotten."""
 
 _ID = COLUMNS.index("id")
 _Read = TypeVar("_Read")
-_PUT = (
-    f"INSERT INTO memories (user, changed, {', '.join(COLUMNS)}) VALUES (?, ?{', ?' * len(COLUMNS)}) "
-    f"ON CONFLICT (user, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in ('changed', *COLUMNS))}"
-)
+_PUT = upsert("memories", ("user", "changed", *COLUMNS), ("user", "id"))
+_SCORE = ("reflection", "touched", "used", "uses", "outcomes")
+_PUT_SCORE = upsert("opinions", ("user", "id", "name", *_SCORE), ("user", "id"))
+_PUT_HEAD = upsert("audit_head", ("one", "seq", "digest", "seal"), ("one",))
+_APPEND = f"INSERT INTO audit (tenant, {', '.join(AuditRow._fields)}) VALUES (:tenant{', ?' * len(AuditRow._fields)})"
 
 FREE_READS = 3
 """The number of times that a reader begins again because a writer was faster, before it makes writers wait."""
 
 
-class SqliteSnapshot:
+class SqlSnapshot:
     """See `meve.memory.stores.protocol.Snapshot`.
 
     Args:
@@ -64,7 +64,7 @@ class SqliteSnapshot:
         return self._lent
 
     @property
-    def _connection(self) -> sqlite3.Connection:
+    def _connection(self) -> Connection:
         return self._vault.connection
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
@@ -74,16 +74,20 @@ class SqliteSnapshot:
         return count_records(self._vault, query)
 
     def version(self, user: str) -> int:
-        row = self._connection.execute("SELECT version FROM users WHERE key = ?", (self._hash(user),)).fetchone()
+        row = self._connection.execute(
+            "SELECT version FROM users WHERE tenant = :tenant AND key = ?", (self._hash(user),)
+        ).fetchone()
         return int(row[0]) if row else 0
 
     def removed_rows(self, user: str, since: int) -> list[int] | None:
         row = self._connection.execute(
-            "SELECT no, complete_from FROM users WHERE key = ?", (self._hash(user),)
+            "SELECT no, complete_from FROM users WHERE tenant = :tenant AND key = ?", (self._hash(user),)
         ).fetchone()
         if row is None or since < row[1]:
             return None
-        rows = self._connection.execute("SELECT row FROM gone WHERE user = ? AND changed > ?", (row[0], since))
+        rows = self._connection.execute(
+            "SELECT row FROM gone WHERE tenant = :tenant AND user = ? AND changed > ?", (row[0], since)
+        )
         return [number for (number,) in rows.fetchall()]
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
@@ -91,15 +95,18 @@ class SqliteSnapshot:
 
     def users(self) -> list[str]:
         rows = self._connection.execute(
-            "SELECT no FROM users WHERE EXISTS (SELECT 1 FROM memories WHERE user = no) "
-            "OR EXISTS (SELECT 1 FROM archive WHERE user = no)"
+            "SELECT no FROM users WHERE tenant = :tenant AND "
+            "(EXISTS (SELECT 1 FROM memories WHERE tenant = :tenant AND user = no) "
+            "OR EXISTS (SELECT 1 FROM archive WHERE tenant = :tenant AND user = no))"
         ).fetchall()
         owners = [self._vault.owner_of(no) for (no,) in rows]
         return sorted(owner.user for owner in owners if owner is not None)
 
     def names(self, user: str | None) -> Iterator[tuple[str, str]]:
         if user is None:
-            numbers = self._connection.execute("SELECT no FROM users WHERE slot IS NOT NULL").fetchall()
+            numbers = self._connection.execute(
+                "SELECT no FROM users WHERE tenant = :tenant AND slot IS NOT NULL"
+            ).fetchall()
             owners = [self._vault.owner_of(no) for (no,) in numbers]
         else:
             owners = [self._vault.owner(user)]
@@ -114,7 +121,7 @@ class SqliteSnapshot:
         if owner is None:
             return {}
         rows = self._connection.execute(
-            "SELECT id, name, reflection, touched, used, uses, outcomes FROM opinions WHERE user = ?", (owner.no,)
+            f"SELECT id, name, {', '.join(_SCORE)} FROM opinions WHERE tenant = :tenant AND user = ?", (owner.no,)
         ).fetchall()
         with readable():
             return {
@@ -131,16 +138,14 @@ class SqliteSnapshot:
             ("action IN (SELECT value FROM json_each(?))", json.dumps(list(query.actions)) if query.actions else None),
         ]
         given = [(clause, value) for clause, value in conditions if value is not None]
-        where = f"WHERE {' AND '.join(clause for clause, _ in given)}" if given else ""
-        self._connection.text_factory = _decode
-        try:
-            for row in self._connection.execute(f"SELECT * FROM audit {where} ORDER BY seq", [v for _, v in given]):
+        where = " AND ".join(["tenant = :tenant", *(clause for clause, _ in given)])
+        statement = f"SELECT {', '.join(AuditRow._fields)} FROM audit WHERE {where} ORDER BY seq"
+        with self._connection.undecoded_text():
+            for row in self._connection.execute(statement, [value for _, value in given]):
                 yield AuditRow(*row)
-        finally:
-            self._connection.text_factory = str
 
     def head(self) -> SealedHead | None:
-        row = self._connection.execute("SELECT seq, digest, seal FROM audit_head").fetchone()
+        row = self._connection.execute("SELECT seq, digest, seal FROM audit_head WHERE tenant = :tenant").fetchone()
         return None if row is None else SealedHead(seq=row[0], digest=row[1], seal=row[2])
 
     def setting(self, name: str) -> str | None:
@@ -159,21 +164,20 @@ class SqliteSnapshot:
             tries += 1
             self._gone |= self._vault.gone
             is_last = tries > FREE_READS
-            self._renew("BEGIN IMMEDIATE" if is_last else "BEGIN")
+            self._renew(exclusive=is_last)
             result = read()
             if is_last:
                 self._gone |= self._vault.gone
-                self._renew("BEGIN")  # let others write again
+                self._renew(exclusive=False)  # let others write again
         return result
 
-    def _renew(self, begin: str) -> None:
-        self._connection.rollback()
-        self._connection.execute(begin)
+    def _renew(self, *, exclusive: bool) -> None:
+        self._connection.renew(exclusive=exclusive)
         self._vault.forget()
 
 
-class SqliteTransaction(SqliteSnapshot):
-    """Writes records to SQLite; see `meve.memory.stores.protocol.Transaction`.
+class SqlTransaction(SqlSnapshot):
+    """See `meve.memory.stores.protocol.Transaction`.
 
     Args:
         vault: its connection has an open write transaction.
@@ -198,27 +202,37 @@ class SqliteTransaction(SqliteSnapshot):
         if record.archived and record.kind != "message":
             hashed, _, *names = hash_names(owner, dict(zip(VALUES, values, strict=True)))
             for table in ("memories", "archive"):
-                self._connection.execute(f"DELETE FROM {table} WHERE user = ? AND id = ?", (owner.no, hashed))
+                self._connection.execute(
+                    f"DELETE FROM {table} WHERE tenant = :tenant AND user = ? AND id = ?", (owner.no, hashed)
+                )
             body = key.seal(pack(values), owner.place("archive", hashed, *names))
             packed = (owner.no, hashed, slot, micros_or_none(record.expires_at), body, *names)
-            self._connection.execute("INSERT INTO archive VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed)
+            self._connection.execute(
+                "INSERT INTO archive (tenant, user, id, slot, expires, body, superseded, derived, hold) "
+                "VALUES (:tenant, ?, ?, ?, ?, ?, ?, ?, ?)",
+                packed,
+            )
         else:
             row = seal_row(owner, slot, key, values)
-            self._connection.execute("DELETE FROM archive WHERE user = ? AND id = ?", (owner.no, row[_ID]))
+            self._connection.execute(
+                "DELETE FROM archive WHERE tenant = :tenant AND user = ? AND id = ?", (owner.no, row[_ID])
+            )
             self._connection.execute(_PUT, (owner.no, version, *row))
 
     def remove(self, user: str, record_id: str) -> bool:
         owner, version = self._next_version(user)
         self._note_removal(owner, version, record_id)
         if user == SHARED:
-            self._connection.execute("DELETE FROM opinions WHERE id = ?", (owner.id_hash(record_id),))
+            self._connection.execute(
+                "DELETE FROM opinions WHERE tenant = :tenant AND id = ?", (owner.id_hash(record_id),)
+            )
         return self._vault.remove("user = ? AND id = ?", owner.no, owner.id_hash(record_id)) > 0
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         owner = self._vault.owner(user)
         if owner is not None:
             self._connection.executemany(
-                "UPDATE memories SET touched = ? WHERE user = ? AND id = ?",
+                "UPDATE memories SET touched = ? WHERE tenant = :tenant AND user = ? AND id = ?",
                 [(to_micros(at), owner.no, owner.id_hash(record_id)) for record_id in record_ids],
             )
 
@@ -226,29 +240,29 @@ class SqliteTransaction(SqliteSnapshot):
         owner, _ = self._next_version(user)
         hashed = self._vault.make_owner(SHARED)[0].id_hash(record_id)
         if score is None:
-            self._connection.execute("DELETE FROM opinions WHERE user = ? AND id = ?", (owner.no, hashed))
+            self._connection.execute(
+                "DELETE FROM opinions WHERE tenant = :tenant AND user = ? AND id = ?", (owner.no, hashed)
+            )
         else:
             name = owner.key.seal(record_id.encode(), owner.place("opinions", hashed))
             values = (owner.no, hashed, name, *shared_score_row(score))
-            self._connection.execute("INSERT OR REPLACE INTO opinions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+            self._connection.execute(_PUT_SCORE, values)
 
     def forget_user(self, user: str) -> None:
         self._forgotten.add(user)
 
     def append(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
-        self._connection.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
-        self._connection.execute(
-            "INSERT OR REPLACE INTO audit_head VALUES (1, ?, ?, ?)", (head.seq, head.digest, head.seal)
-        )
+        self._connection.executemany(_APPEND, entries)
+        self._connection.execute(_PUT_HEAD, (1, head.seq, head.digest, head.seal))
 
     def rewrite(self, entries: Iterable[AuditRow], head: SealedHead) -> None:
-        """Replace the entries of these places and the head, and let the file be written anew."""
+        """Replace the entries of these places, and the head."""
         self._connection.executemany(
-            "UPDATE audit SET user = ?, record = ?, reason = ?, detail = ?, digest = ? WHERE seq = ?",
+            "UPDATE audit SET user = ?, record = ?, reason = ?, detail = ?, digest = ? "
+            "WHERE tenant = :tenant AND seq = ?",
             [(row.user, row.record, row.reason, row.detail, row.digest, row.seq) for row in entries],
         )
         self.append((), head)
-        put_setting(self._connection, PLAIN_PAGES, 1)
 
     def put_setting(self, name: str, value: str) -> None:
         put_setting(self._connection, name, value)
@@ -260,7 +274,9 @@ class SqliteTransaction(SqliteSnapshot):
             Whether keys are to be destroyed after the commit.
         """
         for owner, version in self._versions.values():
-            self._connection.execute("UPDATE users SET version = ? WHERE no = ?", (version, owner.no))
+            self._connection.execute(
+                "UPDATE users SET version = ? WHERE tenant = :tenant AND no = ?", (version, owner.no)
+            )
             self._trim_removed_rows(owner.no)
         for user in self._forgotten:
             self._vault.forget_owner(user)
@@ -277,7 +293,8 @@ class SqliteTransaction(SqliteSnapshot):
     def _note_removal(self, owner: Owner, version: int, record_id: str) -> None:
         """Note that a row leaves the active records; an archived message left them before."""
         self._connection.execute(
-            "INSERT OR IGNORE INTO gone SELECT user, ?, row FROM memories WHERE user = ? AND id = ?",
+            "INSERT INTO gone (tenant, user, changed, row) SELECT tenant, user, ?, row FROM memories "
+            "WHERE tenant = :tenant AND user = ? AND id = ? ON CONFLICT (tenant, user, changed, row) DO NOTHING",
             (version, owner.no, owner.id_hash(record_id)),
         )
 
@@ -290,21 +307,19 @@ class SqliteTransaction(SqliteSnapshot):
 
     def _trim_removed_rows(self, no: int) -> None:
         """Forget the older half of too many removed rows; readers of an older version read all records again."""
-        count = self._connection.execute("SELECT count(*) FROM gone WHERE user = ?", (no,)).fetchone()[0]
+        count = self._connection.execute(
+            "SELECT count(*) FROM gone WHERE tenant = :tenant AND user = ?", (no,)
+        ).fetchone()[0]
         if count > MAX_REMOVED_ROWS:
             at = self._connection.execute(
-                "SELECT changed FROM gone WHERE user = ? ORDER BY changed LIMIT 1 OFFSET ?",
+                "SELECT changed FROM gone WHERE tenant = :tenant AND user = ? ORDER BY changed LIMIT 1 OFFSET ?",
                 (no, count - MAX_REMOVED_ROWS // 2),
             ).fetchone()[0]
-            self._connection.execute("DELETE FROM gone WHERE user = ? AND changed <= ?", (no, at))
-            self._connection.execute("UPDATE users SET complete_from = ? WHERE no = ?", (at, no))
+            self._connection.execute("DELETE FROM gone WHERE tenant = :tenant AND user = ? AND changed <= ?", (no, at))
+            self._connection.execute("UPDATE users SET complete_from = ? WHERE tenant = :tenant AND no = ?", (at, no))
 
 
-def count_entries(connection: sqlite3.Connection) -> int:
+def count_entries(connection: Connection) -> int:
     """Return the number of entries of the audit log, by its head."""
-    row = connection.execute("SELECT seq FROM audit_head").fetchone()
+    row = connection.execute("SELECT seq FROM audit_head WHERE tenant = :tenant").fetchone()
     return int(row[0]) if row else 0
-
-
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")

@@ -1,22 +1,21 @@
 """Brings a database and its key file back into agreement when it is opened."""
 
 import logging
-import sqlite3
 from collections.abc import Iterator
 
-from meve._sqlite import Connections
 from meve.errors import KeyFileError
-from meve.memory.stores.sqlite._key_file import MARK, KeyFile
-from meve.memory.stores.sqlite._vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_number
+from meve.memory.stores._sql.database import Connection, Database
+from meve.memory.stores._sql.key_file import MARK, KeyFile
+from meve.memory.stores._sql.vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_number
 
 _LOGGER = logging.getLogger("meve")
 
 
-def recover(connections: Connections, keys: KeyFile, *, accept_older: bool = False) -> bool:
+def recover(database: Database, keys: KeyFile, *, accept_older: bool = False) -> bool:
     """Check that a database and its key file are of one time. Return whether keys are to be destroyed.
 
     Args:
-        connections: to the database.
+        database: the database.
         keys: the key file.
         accept_older: take an older copy of the database: remove what has no key, and release the keys of what isn't
             stored.
@@ -24,17 +23,17 @@ def recover(connections: Connections, keys: KeyFile, *, accept_older: bool = Fal
     Raises:
         KeyFileError: one of the two is older than the other.
     """
-    with connections.reading() as connection, keys.slots() as slots:
+    with database.reading() as connection, keys.slots() as slots:
         vault = Vault(connection, slots, keys.user_hash)
         if _agrees(vault, keys):
             return vault.has_released()
     if not accept_older:
         raise KeyFileError(
-            f"{connections.file} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
+            f"{database.name} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
             "newest copy of the database. To go on with this one, open it with accept_older=True (meve memory "
             "--accept-older), which destroys the keys of what was added since"
         )
-    with connections.writing() as connection, keys.slots() as slots:
+    with database.writing() as connection, keys.slots() as slots:
         vault = Vault(connection, slots, keys.user_hash)
         if not _agrees(vault, keys):
             _reconcile(vault)
@@ -57,7 +56,7 @@ def find_lost_keys(vault: Vault) -> list[str]:
     Call it in a write transaction: in another one, keys may be destroyed meanwhile.
     """
     vault.slots.expect()
-    users = vault.connection.execute("SELECT no FROM users WHERE slot IS NOT NULL").fetchall()
+    users = vault.connection.execute("SELECT no FROM users WHERE tenant = :tenant AND slot IS NOT NULL").fetchall()
     lost = {"users": sum(vault.owner_of(no) is None for (no,) in users)}
     lost["records"] = sum(not vault.slots.fits(slot, begin) for *_, slot, begin in _sealed_rows(vault.connection))
     return [
@@ -68,13 +67,13 @@ def find_lost_keys(vault: Vault) -> list[str]:
     ]
 
 
-def _sealed_rows(connection: sqlite3.Connection) -> Iterator[tuple[str, int, int, int, bytes]]:
-    """Yield table, row, user and slot of each record, and how it begins."""
-    for table, sealed in (("memories", "sealed"), ("archive", "body")):
+def _sealed_rows(connection: Connection) -> Iterator[tuple[str, str, int, int, int, bytes]]:
+    """Yield table, name of the row's column, row, user and slot of each record, and how it begins."""
+    for table, place, sealed in (("memories", "row", "sealed"), ("archive", "rowid", "body")):
         rows = connection.execute(
-            f"SELECT rowid, user, slot, coalesce(substr({sealed}, 1, {MARK}), x'') FROM {table}"
+            f"SELECT {place}, user, slot, substr({sealed}, 1, {MARK}) FROM {table} WHERE tenant = :tenant"
         ).fetchall()
-        yield from ((table, *row) for row in rows)
+        yield from ((table, place, row, user, slot, begin or b"") for row, user, slot, begin in rows)
 
 
 def _reconcile(vault: Vault) -> None:
@@ -82,22 +81,30 @@ def _reconcile(vault: Vault) -> None:
     slots.expect()
     used: set[int] = set()
     gone = 0
-    for no, slot, name in connection.execute("SELECT no, slot, name FROM users WHERE slot IS NOT NULL").fetchall():
+    for no, slot, name in connection.execute(
+        "SELECT no, slot, name FROM users WHERE tenant = :tenant AND slot IS NOT NULL"
+    ).fetchall():
         if slots.fits(slot, name):
             used.add(slot)
         else:  # whoever it was, was forgotten
             for table in ("memories", "archive", "opinions"):
-                connection.execute(f"DELETE FROM {table} WHERE user = ?", (no,))
-            connection.execute("UPDATE users SET slot = NULL, name = NULL, version = version + 1 WHERE no = ?", (no,))
-    for table, row, user, slot, begin in list(_sealed_rows(connection)):
+                connection.execute(f"DELETE FROM {table} WHERE tenant = :tenant AND user = ?", (no,))
+            connection.execute(
+                "UPDATE users SET slot = NULL, name = NULL, version = version + 1 WHERE tenant = :tenant AND no = ?",
+                (no,),
+            )
+    for table, place, row, user, slot, begin in list(_sealed_rows(connection)):
         if slots.fits(slot, begin):
             used.add(slot)
             continue
         gone += 1
-        connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
-        connection.execute("UPDATE users SET version = version + 1, complete_from = version + 1 WHERE no = ?", (user,))
+        connection.execute(f"DELETE FROM {table} WHERE tenant = :tenant AND {place} = ?", (row,))
+        connection.execute(
+            "UPDATE users SET version = version + 1, complete_from = version + 1 WHERE tenant = :tenant AND no = ?",
+            (user,),
+        )
     given = read_number(connection, SLOTS)
-    connection.execute("DELETE FROM free_slots")
+    connection.execute("DELETE FROM free_slots WHERE tenant = :tenant")
     vault.release(sorted(set(range(given)) - used))
     vault.note_released()
     if gone:

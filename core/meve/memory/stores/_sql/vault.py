@@ -1,19 +1,21 @@
 """What a transaction needs to seal and unseal: the keys of records and users, and which slots are free."""
 
 import logging
-import sqlite3
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from meve.errors import StoreCorruptError
-from meve.memory.stores.sqlite._key_file import MARK, DataKey, KeyIsGone, Slots
+from meve.memory.stores._sql.database import Connection, upsert
+from meve.memory.stores._sql.key_file import MARK, DataKey, KeyIsGone, Slots
 
 _LOGGER = logging.getLogger("meve")
 _DAMAGED = "damaged:"
 KEY_CHANGES, KEYS_SEEN, SLOTS = "key_changes", "keys_seen", "slots"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
 were released, and how many slots were given away."""
+_PUT_SLOT = upsert("free_slots", ("slot", "renewed"), ("slot",))
+_PUT_SETTING = upsert("meta", ("name", "value"), ("name",))
 
 
 class DamagedId(str):
@@ -60,7 +62,7 @@ class Vault:
         user_hash: returns the hash under which a user is stored.
     """
 
-    def __init__(self, connection: sqlite3.Connection, slots: Slots, user_hash: Callable[[str], str]) -> None:
+    def __init__(self, connection: Connection, slots: Slots, user_hash: Callable[[str], str]) -> None:
         self.connection, self.slots, self.user_hash = connection, slots, user_hash
         self._owners: dict[int, Owner | None] = {}
         self.gone: set[bytes] = set()
@@ -69,14 +71,16 @@ class Vault:
     def owner(self, user: str) -> Owner | None:
         """Return a user by key; None for one who has no key."""
         row = self.connection.execute(
-            "SELECT no, key, slot, name FROM users WHERE key = ?", (self.user_hash(user),)
+            "SELECT no, key, slot, name FROM users WHERE tenant = :tenant AND key = ?", (self.user_hash(user),)
         ).fetchone()
         return None if row is None else self._owner(*row)
 
     def owner_of(self, no: int) -> Owner | None:
         """Return a user by number; None for one who has no key."""
         if no not in self._owners:
-            row = self.connection.execute("SELECT no, key, slot, name FROM users WHERE no = ?", (no,)).fetchone()
+            row = self.connection.execute(
+                "SELECT no, key, slot, name FROM users WHERE tenant = :tenant AND no = ?", (no,)
+            ).fetchone()
             self._owners[no] = None if row is None else self._owner(*row)
         return self._owners[no]
 
@@ -86,12 +90,17 @@ class Vault:
         Raises:
             StoreCorruptError: the user's key is damaged.
         """
-        hashed = self.user_hash(user)
-        self.connection.execute("INSERT INTO users (key) VALUES (?) ON CONFLICT DO NOTHING", (hashed,))
-        no, version, used = self.connection.execute(
-            "SELECT no, version, slot FROM users WHERE key = ?", (hashed,)
-        ).fetchone()
-        owner = self.owner(user)
+        hashed, columns = self.user_hash(user), "no, key, slot, name, version"
+        row = (
+            self.connection.execute(
+                f"SELECT {columns} FROM users WHERE tenant = :tenant AND key = ?", (hashed,)
+            ).fetchone()
+            or self.connection.execute(
+                f"INSERT INTO users (tenant, key) VALUES (:tenant, ?) RETURNING {columns}", (hashed,)
+            ).fetchone()
+        )
+        no, _, used, _, version = row
+        owner = self._owner(*row[:-1])
         if owner is None and used is not None:
             raise StoreCorruptError(
                 "the key of this user is damaged: restore both files from a copy, or erase the user with forget_user"
@@ -100,7 +109,9 @@ class Vault:
             slot = self.take()
             owner = Owner(no, user, hashed, self.slots.key(slot))
             name = owner.key.seal(user.encode(), owner.place("users"))
-            self.connection.execute("UPDATE users SET slot = ?, name = ? WHERE no = ?", (slot, name, no))
+            self.connection.execute(
+                "UPDATE users SET slot = ?, name = ? WHERE tenant = :tenant AND no = ?", (slot, name, no)
+            )
         return owner, version
 
     def forget_owner(self, user: str) -> None:
@@ -109,21 +120,27 @@ class Vault:
         The row keeps the hash alone.
         """
         row = self.connection.execute(
-            "SELECT no, slot, name FROM users WHERE key = ? AND slot IS NOT NULL", (self.user_hash(user),)
+            "SELECT no, slot, name FROM users WHERE tenant = :tenant AND key = ? AND slot IS NOT NULL",
+            (self.user_hash(user),),
         ).fetchone()
         if row is None:
             return
         no, slot, name = row
-        self.connection.execute("DELETE FROM opinions WHERE user = ?", (no,))
-        if unreadable := self.remove("user = ? AND NOT hold", no):
+        self.connection.execute("DELETE FROM opinions WHERE tenant = :tenant AND user = ?", (no,))
+        if unreadable := self.remove("user = ? AND hold = 0", no):
             self.connection.execute(
-                "UPDATE users SET version = version + 1, complete_from = version + 1 WHERE no = ?", (no,)
+                "UPDATE users SET version = version + 1, complete_from = version + 1 WHERE tenant = :tenant AND no = ?",
+                (no,),
             )
             _LOGGER.warning("%d records of a forgotten user couldn't be read, and were removed", unreadable)
-        left = "SELECT 1 FROM memories WHERE user = ?1 UNION ALL SELECT 1 FROM archive WHERE user = ?1"
-        if self.connection.execute(left, (no,)).fetchone() is None:
-            self.connection.execute("UPDATE users SET slot = NULL, name = NULL WHERE no = ?", (no,))
-            self.connection.execute("DELETE FROM log_names WHERE user = ?", (no,))
+        left = " UNION ALL ".join(
+            f"SELECT 1 FROM {table} WHERE tenant = :tenant AND user = ?" for table in ("memories", "archive")
+        )
+        if self.connection.execute(left, (no, no)).fetchone() is None:
+            self.connection.execute(
+                "UPDATE users SET slot = NULL, name = NULL WHERE tenant = :tenant AND no = ?", (no,)
+            )
+            self.connection.execute("DELETE FROM log_names WHERE tenant = :tenant AND user = ?", (no,))
             self._release_used(slot, name)
 
     def remove(self, where: str, *values: object) -> int:
@@ -132,25 +149,31 @@ class Vault:
             row
             for table, sealed in (("memories", "sealed"), ("archive", "body"))
             for row in self.connection.execute(
-                f"DELETE FROM {table} WHERE {where} RETURNING slot, coalesce(substr({sealed}, 1, {MARK}), x'')", values
+                f"DELETE FROM {table} WHERE tenant = :tenant AND {where} RETURNING slot, substr({sealed}, 1, {MARK})",
+                values,
             ).fetchall()
         ]
         for slot, mark in removed:
-            self._release_used(slot, mark)
+            self._release_used(slot, mark or b"")
         return len(removed)
 
     def note_name(self, owner: Owner, record_id: str) -> None:
         """Keep the id of a record for the log until the user is forgotten."""
         hashed = owner.id_hash(record_id)
-        known = self.connection.execute("SELECT 1 FROM log_names WHERE user = ? AND id = ?", (owner.no, hashed))
+        known = self.connection.execute(
+            "SELECT 1 FROM log_names WHERE tenant = :tenant AND user = ? AND id = ?", (owner.no, hashed)
+        )
         if known.fetchone() is None:
             name = owner.key.seal(record_id.encode("utf-8", "surrogateescape"), owner.place("log_names", hashed))
-            self.connection.execute("INSERT INTO log_names VALUES (?, ?, ?)", (owner.no, hashed, name))
+            self.connection.execute(
+                "INSERT INTO log_names (tenant, user, id, name) VALUES (:tenant, ?, ?, ?)", (owner.no, hashed, name)
+            )
 
     def noted_names(self, owner: Owner, hashed: str | None = None) -> list[str]:
         """Return the ids that `note_name` kept of a user, except damaged ones; with the hash of one, only that."""
+        one, values = ("", (owner.no,)) if hashed is None else (" AND id = ?", (owner.no, hashed))
         rows = self.connection.execute(
-            "SELECT id, name FROM log_names WHERE user = ? AND (? IS NULL OR id = ?)", (owner.no, hashed, hashed)
+            f"SELECT id, name FROM log_names WHERE tenant = :tenant AND user = ?{one}", values
         ).fetchall()
         names = []
         for each, name in rows:
@@ -160,10 +183,12 @@ class Vault:
 
     def take(self) -> int:
         """Return a slot that is free, with a secret in it."""
-        row = self.connection.execute("SELECT slot FROM free_slots WHERE renewed LIMIT 1").fetchone()
+        row = self.connection.execute(
+            "SELECT slot FROM free_slots WHERE tenant = :tenant AND renewed LIMIT 1"
+        ).fetchone()
         if row is not None:
             slot = int(row[0])
-            self.connection.execute("DELETE FROM free_slots WHERE slot = ?", (slot,))
+            self.connection.execute("DELETE FROM free_slots WHERE tenant = :tenant AND slot = ?", (slot,))
         else:
             slot = read_number(self.connection, SLOTS)
             if slot >= self.slots.count():
@@ -175,8 +200,7 @@ class Vault:
 
     def release(self, slots: Iterable[int]) -> None:
         """Let slots be renewed once the transaction is committed; call `note_released` before."""
-        rows = [(slot,) for slot in slots]
-        self.connection.executemany("INSERT OR REPLACE INTO free_slots VALUES (?, 0)", rows)
+        self.connection.executemany(_PUT_SLOT, [(slot, False) for slot in slots])
 
     def _release_used(self, slot: int, sealed: bytes) -> None:
         """Release the key of something sealed that was removed.
@@ -185,7 +209,9 @@ class Vault:
         """
         slots = [slot]
         if not self.slots.fits(slot, sealed):
-            using = " UNION ALL ".join(f"SELECT slot FROM {table}" for table in ("memories", "archive", "users"))
+            using = " UNION ALL ".join(
+                f"SELECT slot FROM {table} WHERE tenant = :tenant" for table in ("memories", "archive", "users")
+            )
             used = {other for (other,) in self.connection.execute(using)}
             given = range(read_number(self.connection, SLOTS))
             slots = [each for each in (slot, *self.slots.find(sealed)) if each in given and each not in used]
@@ -193,14 +219,22 @@ class Vault:
 
     def renew_released(self) -> None:
         """Destroy the keys that were released."""
-        released = [slot for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE NOT renewed")]
+        released = [
+            slot
+            for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE tenant = :tenant AND NOT renewed")
+        ]
         if released:
             self.slots.renew(released, read_number(self.connection, KEY_CHANGES))
-            self.connection.execute("UPDATE free_slots SET renewed = 1 WHERE NOT renewed")
+            self.connection.execute("UPDATE free_slots SET renewed = TRUE WHERE tenant = :tenant AND NOT renewed")
 
     def has_released(self) -> bool:
         """Return whether keys are to be destroyed, also those that another process left."""
-        return self.connection.execute("SELECT 1 FROM free_slots WHERE NOT renewed LIMIT 1").fetchone() is not None
+        return (
+            self.connection.execute(
+                "SELECT 1 FROM free_slots WHERE tenant = :tenant AND NOT renewed LIMIT 1"
+            ).fetchone()
+            is not None
+        )
 
     def note_released(self) -> bool:
         """Store that keys are going to be destroyed. Return whether there are any.
@@ -240,13 +274,13 @@ class Vault:
         return Owner(no, user, hashed, key)
 
 
-def read_setting(connection: sqlite3.Connection, name: str) -> str | None:
+def read_setting(connection: Connection, name: str) -> str | None:
     """Return the value of a setting; None if it isn't set."""
-    row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    row = connection.execute("SELECT value FROM meta WHERE tenant = :tenant AND name = ?", (name,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def read_number(connection: sqlite3.Connection, name: str) -> int:
+def read_number(connection: Connection, name: str) -> int:
     """Return the value of a setting that is a number; 0 if it isn't set.
 
     Raises:
@@ -258,6 +292,6 @@ def read_number(connection: sqlite3.Connection, name: str) -> int:
     return int(value)
 
 
-def put_setting(connection: sqlite3.Connection, name: str, value: object) -> None:
+def put_setting(connection: Connection, name: str, value: object) -> None:
     """Write a setting."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
+    connection.execute(_PUT_SETTING, (name, str(value)))

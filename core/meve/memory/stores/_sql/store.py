@@ -1,0 +1,129 @@
+"""What stores of sealed rows share, over any database: transactions, the keys of what is erased, and the time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from meve.errors import KeyFileError, StorageError
+from meve.memory.stores._settings import LOST_ENTRIES
+from meve.memory.stores._sql.database import Connection, Database
+from meve.memory.stores._sql.key_file import ENTRIES, TIME, KeyFile, MasterKey
+from meve.memory.stores._sql.recovery import find_lost_keys, recover
+from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction, count_entries
+from meve.memory.stores._sql.vault import Vault, read_setting
+
+KEY_FILE = "key_file"
+"""The setting that holds the id of the key file."""
+
+
+class SqlStore:
+    """See `meve.memory.stores.protocol.MemoryStore`.
+
+    Args:
+        database: a database that has the tables.
+        keys: the keys of its content.
+    """
+
+    def __init__(self, database: Database, keys: KeyFile) -> None:
+        self._database, self._keys = database, keys
+
+    def recover(self, *, accept_older: bool) -> None:
+        """Bring database and key file into agreement, or close both and raise KeyFileError."""
+        try:
+            if recover(self._database, self._keys, accept_older=accept_older):
+                self._renew_released()
+            if accept_older:
+                self._accept_entries()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def name(self) -> str:
+        """The database's name in messages."""
+        return self._database.name
+
+    @property
+    def names_key(self) -> bytes:
+        """A secret of the key file."""
+        return self._keys.derived("names in log")
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlSnapshot]:
+        """Read one consistent state."""
+        with self._database.reading() as connection, self._keys.slots() as slots:
+            yield SqlSnapshot(Vault(connection, slots, self._keys.user_hash))
+
+    @contextmanager
+    def writing(self, *, durable: bool = True) -> Iterator[SqlTransaction]:
+        """Write: commit when the block ends, roll back when it raises. When it returns, erased content has no key."""
+        with self._database.writing(durable=durable) as connection, self._keys.slots() as slots:
+            transaction = SqlTransaction(Vault(connection, slots, self._keys.user_hash))
+            before, written = count_entries(connection), self._keys.noted(ENTRIES)
+            if before < written and transaction.setting(LOST_ENTRIES) is None:
+                transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
+            yield transaction
+            has_released = transaction.finish()
+            count = count_entries(connection)
+        if durable and count != before:
+            with suppress(KeyFileError):  # the change is made; the next one notes the number
+                self._keys.note(ENTRIES, count)
+        if has_released:
+            self._renew_released()
+
+    def entries_written(self) -> int:
+        """Return how many entries of the log were written durably, also if they are lost; 0 for an older file."""
+        return self._keys.noted(ENTRIES)
+
+    def latest_time(self) -> int:
+        """Return the time that was noted last, in microseconds since 1970; 0 if none was."""
+        return self._keys.noted(TIME)
+
+    def note_time(self, moment: int) -> None:
+        """Note a time for other processes and later ones, in microseconds since 1970."""
+        self._keys.note(TIME, max(0, moment))
+
+    def find_damage(self) -> list[str]:
+        """Return whose keys are missing, in words; empty for nothing."""
+        with self._database.writing(durable=False) as connection, self._keys.slots() as slots:
+            return find_lost_keys(Vault(connection, slots, self._keys.user_hash))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._database.close()
+
+    def _accept_entries(self) -> None:
+        """Take the log as it is, also if entries that were written are lost."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM meta WHERE tenant = :tenant AND name = ?", (LOST_ENTRIES,))
+            self._keys.note(ENTRIES, count_entries(connection))
+
+    def _renew_released(self) -> None:
+        """Destroy the keys of what was erased, in a transaction after the erasure.
+
+        If the process stops in between, the next writer or opener does it: the erasure says which keys these are.
+        """
+        is_renewed = False
+        try:
+            with self._database.writing(durable=False) as connection, self._keys.slots() as slots:
+                Vault(connection, slots, self._keys.user_hash).renew_released()
+                is_renewed = True
+        except StorageError as cause:
+            if not is_renewed:
+                raise StorageError(
+                    f"the change of {self.name} is made, but the keys of what it erased still stand in "
+                    f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
+                ) from cause
+
+
+def open_keys(database: Database, connection: Connection, path: Path, master_key: MasterKey | None) -> KeyFile:
+    """Open the key file of a database, which a master key locks from now on; `connection` reads which file it is."""
+    file_id = read_setting(connection, KEY_FILE) or ""
+    keys = KeyFile.open(path, file_id, master_key)
+    if not keys.is_settled:
+        with database.writing(durable=False):  # one process at a time
+            keys = KeyFile.open(path, file_id, master_key)
+            if not keys.is_settled:
+                keys.settle(master_key)
+    keys.mark_used()
+    return keys
