@@ -3,12 +3,12 @@
 import os
 import selectors
 import weakref
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from meve._extras import require_imports
-from meve._fork_safety import GATE, ForkSafeLock
+from meve._fork_safety import GATE, ForkSafeLock, check_process
 from meve.errors import ConfigurationError, StorageError, StoreBusyError, StoreCorruptError
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ DEFAULTS = {
     "fallback_application_name": "meve",
 }
 """Settings of each connection, unless the URL sets them."""
+READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 
 _INHERITED: list[object] = []
-"""A forked process's copies of its parent's pools. Closing them would end the parent's sessions."""
+"""A forked process's copies of its parent's pools and loans. Closing them would end the parent's sessions."""
 
 
 def is_postgres_url(target: object) -> bool:
@@ -42,17 +44,18 @@ def is_postgres_url(target: object) -> bool:
 class Rows:
     """Runs statements on one connection; placeholders are `?`, as in SQLite."""
 
-    def __init__(self, cursor: "psycopg.Cursor[tuple[Any, ...]]") -> None:
-        self._cursor = cursor
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self._connection = connection
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement, and return the cursor with its rows."""
-        return self._cursor.execute(_translate(statement), values)
+        return self._connection.execute(_translate(statement), values)
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement once for each row of values, without waiting for each."""
-        self._cursor.executemany(_translate(statement), values)
-        return self._cursor
+        cursor = self._connection.cursor()
+        cursor.executemany(_translate(statement), values)
+        return cursor
 
 
 class PostgresDatabase:
@@ -62,14 +65,17 @@ class PostgresDatabase:
         url: `postgresql://user@host:port/database`. What it leaves out comes from libpq's environment variables, and
             the password from `~/.pgpass` too.
         connections: the most connections at once.
-        wait_seconds: the longest wait for a connection, and for a lock of another transaction.
+        wait_seconds: the longest wait for a connection.
+        lock_seconds: the longest wait for a lock of another transaction; `wait_seconds` by default.
 
     Raises:
         ConfigurationError: an invalid URL.
         MissingExtraError: psycopg isn't installed.
     """
 
-    def __init__(self, url: str, *, connections: int = 16, wait_seconds: float = 5.0) -> None:
+    def __init__(
+        self, url: str, *, connections: int = 16, wait_seconds: float = 5.0, lock_seconds: float | None = None
+    ) -> None:
         with require_imports("PostgreSQL", NEEDS):
             import psycopg
             import psycopg_pool  # noqa: F401
@@ -79,7 +85,7 @@ class PostgresDatabase:
             raise ConfigurationError("a PostgreSQL URL must be like postgresql://user@host:5432/database") from None
         self._settings = psycopg.conninfo.make_conninfo("", **{**DEFAULTS, **given, "client_encoding": "UTF8"})
         self.name = _describe(given)
-        self._most, self._wait = connections, wait_seconds
+        self._most, self._wait, self._lock_wait = connections, wait_seconds, lock_seconds or wait_seconds
         self._guard = ForkSafeLock()
         self._pool: Pool | None = None
         self._closed = False
@@ -98,6 +104,31 @@ class PostgresDatabase:
         if encoding != "UTF8":
             raise StorageError(f"{self.name} has the encoding {encoding}: create one with the encoding UTF8")
 
+    def create_tables(self, lock: int, versions: str, version: int, statements: Iterable[str]) -> int | None:
+        """Create tables, unless they exist; one process at a time.
+
+        Args:
+            lock: a number that stands for these tables; processes that create them wait for each other.
+            versions: the name of the table that holds their version.
+            version: the version to note.
+            statements: create the tables.
+
+        Returns:
+            The version that the database has.
+
+        Raises:
+            StorageError: the database can't be used.
+        """
+        with self.writing() as rows:
+            rows.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
+            if rows.execute("SELECT to_regclass(?)", (versions,)).fetchone() == (None,):
+                for statement in statements:
+                    rows.execute(statement)
+                rows.execute(f"CREATE TABLE {versions} (version INTEGER NOT NULL)")
+                rows.execute(f"INSERT INTO {versions} VALUES (?)", (version,))
+            found = rows.execute(f"SELECT max(version) FROM {versions}").fetchone()
+        return found[0] if found else None
+
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one statement that reads.
 
@@ -115,7 +146,7 @@ class PostgresDatabase:
             StorageError: the database can't be used.
         """
         with self._lend() as rows:
-            rows.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            rows.execute(READ)
             yield rows
 
     @contextmanager
@@ -126,18 +157,19 @@ class PostgresDatabase:
             StorageError: the database can't be used; if it fails during the commit, the commit may have happened.
         """
         with self._lend() as rows:
-            rows.execute("BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE")
+            rows.execute(WRITE)
             yield rows
 
     @contextmanager
     def _lend(self) -> Iterator[Rows]:
-        with (
-            GATE.passing(),
-            self._map_errors(),
-            self._open_pool().connection() as connection,
-            connection.cursor() as cursor,
-        ):
-            yield Rows(cursor)
+        with GATE.passing(), self._map_errors(), ExitStack() as lent:
+            connection, process = lent.enter_context(self._open_pool().connection()), os.getpid()
+            try:
+                yield Rows(connection)
+            finally:
+                if process != os.getpid():
+                    _INHERITED.append(lent.pop_all())
+            check_process(process)
 
     def _open_pool(self) -> "Pool":
         import psycopg_pool
@@ -153,7 +185,7 @@ class PostgresDatabase:
             return self._pool
 
     def _configure(self, connection: "psycopg.Connection[Any]") -> None:
-        connection.execute(f"SET lock_timeout = {round(self._wait * 1000)}")
+        connection.execute(f"SET lock_timeout = {round(self._lock_wait * 1000)}")
 
     def close(self) -> None:
         """Close all connections."""

@@ -182,21 +182,12 @@ class PostgresGraph:
         self.close = self._database.close
         try:
             self._database.check()
-            self._set_up()
+            statements = SCHEMA.format(**POSTGRES_TYPES).split(";")
+            found = self._database.create_tables(APPLICATION, "kernel_version", VERSION, statements)
+            _check_version(self.name, found)
         except BaseException:
             self.close()
             raise
-
-    def _set_up(self) -> None:
-        with self.writing() as rows:
-            rows.execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION,))  # one process at a time
-            if rows.execute("SELECT to_regclass('kernel_version')").fetchone() == (None,):
-                for statement in SCHEMA.format(**POSTGRES_TYPES).split(";"):
-                    rows.execute(statement)
-                rows.execute("CREATE TABLE kernel_version (version INTEGER NOT NULL)")
-                rows.execute("INSERT INTO kernel_version VALUES (?)", (VERSION,))
-            version = rows.execute("SELECT max(version) FROM kernel_version").fetchone()
-            _check_version(self.name, version[0] if version else None)
 
     def clean(self) -> None:
         """Do nothing: the server reuses the space of erased rows at its next VACUUM."""
