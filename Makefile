@@ -21,7 +21,7 @@ export TOKENIZERS_PARALLELISM := false
 # every process would compile every module anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types layers tests soak wheel release pythons requirements licences advisories lowest fix clean
+.PHONY: help demo test lint types layers tests postgres soak wheel release pythons requirements licences advisories lowest fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -61,6 +61,9 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
+postgres: $(VENV)/.dev ## The tests of the memory on PostgreSQL; those about SQLite's file are skipped
+	$(BIN)/python -m pytest tests/memory --memory postgresql --numprocesses auto --maxprocesses 4 --dist worksteal
+
 soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 200 times, try random data (some hours)
 	MEVE_ERASURES=$(ERASURES) MEVE_SEED=$(SEED) MEVE_FROM=$(FROM) $(BIN)/python -m pytest -v tests/memory/test_erasure_soak.py
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
@@ -70,7 +73,7 @@ soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 
 wheel: $(VENV)/.dev ## Test the built wheel outside the source tree: alone, with each extra, under all tests
 	$(BIN)/python tests/wheel/try_wheel.py --constraint constraints.txt
 
-release: test pythons lowest advisories soak ## All checks, and those that CI doesn't run: do it before a release (some hours)
+release: test pythons lowest advisories postgres soak ## All checks, and those that CI doesn't run: do it before a release (some hours)
 
 pythons: DEV := dev-without-torch
 pythons: ## Run the tests on the other Pythons, each in an environment of its own, before a release (with torch: DEV=dev)

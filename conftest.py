@@ -19,6 +19,13 @@ pytest_collect_file = Sybil(parsers=[PythonCodeBlockParser()], patterns=["*.md"]
 SHARED = Path(__file__).resolve().parent.parent / "shared"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the tests of the memory run on PostgreSQL."""
+    parser.addoption(
+        "--memory", choices=["sqlite", "postgresql"], default="sqlite", help="where the tests of a memory keep it"
+    )
+
+
 def pytest_collection() -> None:
     """Collect no garbage while modules are imported: a fifth of that time."""
     gc.disable()

@@ -1,11 +1,14 @@
 """Fixtures: a memory in a file, and its clock; a PostgreSQL database."""
 
 import os
+import sqlite3
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
+from meve._postgres import is_postgres_url
 from meve.memory import GovernedMemory, Policy
 from meve.testing.fakes import FakeClock
 from tests.memories import KEY
@@ -17,8 +20,29 @@ def clock():
 
 
 @pytest.fixture
-def file(tmp_path):
-    return tmp_path / "memory.db"
+def file(request, tmp_path):
+    """Return where a test may keep a memory: the path of an SQLite file, or a URL with `--memory postgresql`."""
+    if request.config.getoption("--memory") == "sqlite":
+        return tmp_path / "memory.db"
+    from tests.postgres import MemoryUrl
+
+    url = MemoryUrl(request.getfixturevalue("postgres_url"), tmp_path / "memory.keys")
+    patch = request.getfixturevalue("monkeypatch")
+    patch.setattr(GovernedMemory, "open", partial(open_with_keys, GovernedMemory.open))
+    patch.setattr(sqlite3, "connect", partial(connect_or_skip, sqlite3.connect))
+    return url
+
+
+def open_with_keys(inner, file=None, **options):
+    """Open a memory; one in PostgreSQL with the key file that its URL knows."""
+    return inner(file, **{"key_file": file.keys, **options} if is_postgres_url(file) else options)
+
+
+def connect_or_skip(inner, file, *arguments, **options):
+    """Open an SQLite file."""
+    if is_postgres_url(file):
+        pytest.skip("about an SQLite file")
+    return inner(file, *arguments, **options)
 
 
 @pytest.fixture

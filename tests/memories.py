@@ -7,19 +7,25 @@ import zlib
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from meve._formulas import normalize
+from meve._postgres import is_postgres_url
 from meve.components.embedders import resolve_embedder
+from meve.errors import StorageError
 from meve.memory import GovernedMemory
 from meve.memory.records import user_key
 from meve.memory.stores._sql.record_query import _active, _archived, _Hashed
 from meve.memory.stores._sql.rows import COLUMNS, VALUES, pack, seal_row, shared_score_row
+from meve.memory.stores.postgresql.store import PostgresStore
 from meve.memory.stores.protocol import RecordQuery
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.fakes import WordCounter, WordEmbedder
+from tests.postgres import MemoryUrl
 
 KEY = b"a key of the tests, long enough"
 LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned", "model", "passages")
@@ -53,23 +59,71 @@ class WordClassifier:
 
 def open_memory(file, **parts):
     """Open a memory with fast components, unless others are given."""
-    return GovernedMemory.open(file, **{"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY, **parts})
+    keys = {"key_file": file.keys} if is_postgres_url(file) else {}
+    usual = {"embedder": WordEmbedder(), "tokens": WordCounter(), "audit_key": KEY}
+    return GovernedMemory.open(file, **{**keys, **usual, **parts})
 
 
 def run_sql(file, *statements):
     """Run statements on a memory's file and commit them; `{alice/tea}` stands for the hash of alice's id `tea`."""
     names = {found for statement in statements for found in re.findall(r"{(\w*/[^}]*)}", statement)}
     hashes = hash_ids(file, names) if names else {}
+    for name, hashed in hashes.items():
+        statements = [statement.replace(f"{{{name}}}", f"'{hashed}'") for statement in statements]
+    run = _run_on_postgres if is_postgres_url(file) else _run_on_sqlite
+    run(file, statements)
+
+
+def _run_on_sqlite(file, statements):
     with closing(sqlite3.connect(file)) as connection, connection:
         for statement in statements:
-            for name, hashed in hashes.items():
-                statement = statement.replace(f"{{{name}}}", f"'{hashed}'")
             connection.execute(statement)
+
+
+def _run_on_postgres(file, statements):
+    if any("AS TEXT" in statement or "PRAGMA" in statement for statement in statements):
+        pytest.skip("PostgreSQL stores no text that isn't UTF-8, and has no pragmas")
+    with closing(open_store(file)) as store:
+        try:
+            with store._database.writing() as connection:
+                for statement in statements:
+                    statement = statement.replace("AS BLOB", "AS BYTEA")
+                    statement = re.sub(r"zeroblob\((\d+)\)", r"decode(repeat('00', \1), 'hex')", statement)
+                    statement = re.sub(r"\bx'(\w*)'", r"decode('\1', 'hex')", statement)
+                    connection.execute(f"{statement} -- :tenant")
+        except StorageError as error:
+            if "expression is of type" in str(error):
+                pytest.skip("PostgreSQL stores no value of another type")
+            raise
+
+
+def read_sql(file, statement):
+    """Return the rows of a statement."""
+    if is_postgres_url(file):
+        with closing(open_store(file)) as store, store._database.reading() as connection:
+            return connection.execute(f"{statement} -- :tenant").fetchall()
+    with closing(sqlite3.connect(file)) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def as_argument(file):
+    """Return a place as an argument of a process, which `as_place` turns back."""
+    return f"{file}|{file.keys}" if is_postgres_url(file) else str(file)
+
+
+def as_place(argument):
+    """Return the place that `as_argument` was given."""
+    return MemoryUrl(*argument.split("|")) if is_postgres_url(argument) else Path(argument)
+
+
+def open_store(file):
+    """Open the store of a memory in a file, or at a URL that knows its key file."""
+    return PostgresStore.open(file, key_file=file.keys) if is_postgres_url(file) else SqliteStore.open(file)
 
 
 def hash_ids(file, names):
     """Return by `user/id` the hash under which a record is stored; by `user/`, that of the user."""
-    store = SqliteStore.open(file)
+    store = open_store(file)
     with store.reading() as snapshot:
         hashes = {}
         for name in names:
@@ -82,23 +136,27 @@ def hash_ids(file, names):
 
 def change_sealed(file, user, record_id, **changes):
     """Change values of a record, by the names of the columns, as somebody could who has the key file."""
-    store = SqliteStore.open(file)
+    store = open_store(file)
     with store.writing() as transaction:
         vault = transaction._vault
         query = RecordQuery(user=f"s:{user}" if user else "", ids=[record_id], archived=None)
         ((_, row, values),) = _active(vault, _Hashed.of(vault, query))
         owner = vault.owner(query.user)
         named = dict(zip(VALUES, values, strict=True)) | changes
-        (slot,) = vault.connection.execute("SELECT slot FROM memories WHERE row = ?", (row,)).fetchone()
+        (slot,) = vault.connection.execute(
+            "SELECT slot FROM memories WHERE tenant = :tenant AND row = ?", (row,)
+        ).fetchone()
         columns = seal_row(owner, slot, vault.slots.key(slot), list(named.values()))
         assignments = ", ".join(f"{name} = ?" for name in COLUMNS)
-        vault.connection.execute(f"UPDATE memories SET {assignments} WHERE row = ?", [*columns, row])
+        vault.connection.execute(
+            f"UPDATE memories SET {assignments} WHERE tenant = :tenant AND row = ?", [*columns, row]
+        )
     store.close()
 
 
 def read_stored(file, user, record_id):
     """Return a record as it is stored."""
-    store = SqliteStore.open(file)
+    store = open_store(file)
     with store.reading() as snapshot:
         (found,) = snapshot.records(RecordQuery(user=f"s:{user}", ids=[record_id], archived=None))
     store.close()
@@ -107,7 +165,7 @@ def read_stored(file, user, record_id):
 
 def plant(file, user, stored, **changes):
     """Put a record into a file behind the log, as somebody could who has the key file."""
-    store = SqliteStore.open(file)
+    store = open_store(file)
     with store.writing() as transaction:
         transaction.put(f"s:{user}", replace(stored, record=replace(stored.record, **changes)))
     store.close()

@@ -91,9 +91,41 @@ def start(programs, users):
     return f"postgresql://meve@/postgres?host={quote(str(folder), safe='')}"
 
 
+class MemoryUrl(str):
+    """The URL of a memory where a test expects a file; a test that uses the file itself is skipped."""
+
+    def __new__(cls, url, keys):
+        made = super().__new__(cls, url)
+        made.keys = keys
+        return made
+
+    def __reduce__(self):
+        return MemoryUrl, (str(self), self.keys)
+
+    def __getattr__(self, name):
+        pytest.skip(f"about an SQLite file (.{name})")
+
+
+def copy_memory(url, folder):
+    """Copy a memory's tables to another schema, and its keys to a folder, as a backup does; return the URL."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
+        copy = f"{schema}_{folder.name}"
+        connection.execute(f'CREATE SCHEMA "{copy}"')
+        for (table,) in connection.execute(
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)
+        ).fetchall():
+            connection.execute(f'CREATE TABLE "{copy}".{table} (LIKE {table} INCLUDING ALL)')
+            connection.execute(f'INSERT INTO "{copy}".{table} OVERRIDING SYSTEM VALUE SELECT * FROM {table}')
+    shutil.copy(url.keys, folder / "memory.keys")
+    return MemoryUrl(url.replace(schema, copy), folder / "memory.keys")
+
+
 @contextmanager
 def own_schema(url, name):
-    """Yield a URL whose connections see a new, empty schema, which is dropped afterwards."""
+    """Yield a URL whose connections see a new, empty schema, which is dropped afterwards, as are copies of it."""
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as connection:
@@ -104,4 +136,6 @@ def own_schema(url, name):
         yield urlunsplit(parts._replace(query=f"{query}options={quote(f'-csearch_path={name}')}"))
     finally:
         with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(f'DROP SCHEMA "{name}" CASCADE')
+            schemas = connection.execute("SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (name,))
+            for (schema,) in schemas.fetchall():
+                connection.execute(f'DROP SCHEMA "{schema}" CASCADE')

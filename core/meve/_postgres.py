@@ -26,6 +26,9 @@ DEFAULTS = {
 }
 """Settings of each connection, unless the URL sets them."""
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_DURABLE = (  # a server may be set up to answer before a commit is on the disk
+    "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'"
+)
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 
 _INHERITED: list[object] = []
@@ -139,25 +142,31 @@ class PostgresDatabase:
             return rows.execute(statement, values).fetchall()
 
     @contextmanager
-    def reading(self) -> Iterator[Rows]:
+    def reading(self, then: str = "") -> Iterator[Rows]:
         """Lend a connection that sees one state of the database.
+
+        Args:
+            then: statements that follow the beginning of the transaction, each after a `;`.
 
         Raises:
             StorageError: the database can't be used.
         """
         with self._lend() as rows:
-            rows.execute(READ)
+            rows.execute(READ + then)
             yield rows
 
     @contextmanager
-    def writing(self) -> Iterator[Rows]:
+    def writing(self, then: str = "") -> Iterator[Rows]:
         """Lend a connection in a transaction: commit when the block ends, roll back when it raises.
+
+        Args:
+            then: as for `reading`.
 
         Raises:
             StorageError: the database can't be used; if it fails during the commit, the commit may have happened.
         """
         with self._lend() as rows:
-            rows.execute(WRITE)
+            rows.execute(WRITE + then)
             yield rows
 
     @contextmanager
@@ -186,6 +195,7 @@ class PostgresDatabase:
 
     def _configure(self, connection: "psycopg.Connection[Any]") -> None:
         connection.execute(f"SET lock_timeout = {round(self._lock_wait * 1000)}")
+        connection.execute(_DURABLE)
 
     def close(self) -> None:
         """Close all connections."""

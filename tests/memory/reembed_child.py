@@ -4,9 +4,7 @@ import os
 import sys
 import time
 
-from meve.memory import GovernedMemory
-from meve.testing.fakes import WordCounter
-from tests.memories import KEY, LastLetters
+from tests.memories import LastLetters, as_place, open_memory
 
 
 class SlowLastLetters(LastLetters):
@@ -16,7 +14,5 @@ class SlowLastLetters(LastLetters):
 
 
 if __name__ == "__main__":
-    with GovernedMemory.open(
-        sys.argv[1], embedder=SlowLastLetters(), tokens=WordCounter(), audit_key=KEY, reembed=True
-    ) as memory:
+    with open_memory(as_place(sys.argv[1]), embedder=SlowLastLetters(), reembed=True) as memory:
         memory.reembed(progress=lambda done, users: os.write(1, f"{done} {users}\n".encode()))

@@ -6,9 +6,12 @@ import subprocess
 from contextlib import closing
 from dataclasses import replace
 
+from meve._postgres import is_postgres_url
+from tests.postgres import copy_memory
+
 
 def key_file(file):
-    return file.with_name(f"{file.name}.keys")
+    return file.keys if is_postgres_url(file) else file.with_name(f"{file.name}.keys")
 
 
 def words_in_files(folder, words):
@@ -20,6 +23,8 @@ def words_in_files(folder, words):
 def copy_to(file, folder):
     """Copy a memory's files, by another process: in this one, closing them would release SQLite's locks."""
     folder.mkdir(exist_ok=True)
+    if is_postgres_url(file):
+        return copy_memory(file, folder)
     subprocess.run(["cp", *file.parent.glob(f"{file.name}*"), folder], check=True)
     return folder / file.name
 

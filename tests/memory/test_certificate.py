@@ -11,9 +11,8 @@ import pytest
 
 from meve.errors import AuditError, ValidationError
 from meve.memory import ErasureCertificate, Policy
-from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import KEY, open_memory, plant, read_stored, run_sql
+from tests.memories import KEY, open_memory, open_store, plant, read_stored, run_sql
 
 OWN_KEY = b"a key of the certificate's own"
 
@@ -36,7 +35,7 @@ def erase(memory, clock):
 
 @pytest.fixture(params=["sqlite", "dict"])
 def memory(request, file, clock):
-    store = SqliteStore.open(file) if request.param == "sqlite" else DictMemoryStore()
+    store = open_store(file) if request.param == "sqlite" else DictMemoryStore()
     with open_memory(None, store=store, clock=clock) as opened:
         erase(opened, clock)
         yield opened

@@ -12,10 +12,9 @@ from meve.errors import AuditError, ConfigurationError, ModelError, ValidationEr
 from meve.memory import AuditHead, Checkpoints
 from meve.memory._audit.chain import INITIAL_DIGEST, AuditChain
 from meve.memory._audit.checkpoints import _message
-from meve.memory.stores.protocol import EventQuery
-from meve.memory.stores.sqlite.store import SqliteStore
+from meve.memory.stores.protocol import EventQuery, SealedHead
 from meve.signing_keys import SigningKey, encode
-from tests.memories import KEY, open_memory
+from tests.memories import KEY, open_memory, open_store
 
 SIGNING = SigningKey(id="2026-11", secret=b"a secret that signs checkpoints!")
 
@@ -41,19 +40,18 @@ def verify(file, kept, key=SIGNING.verifying):
 
 def rewrite(file, change):
     """Write the log anew with what `change` makes of its entries, as whoever holds file and audit key can."""
-    with closing(SqliteStore.open(file)) as store:
+    with closing(open_store(file)) as store:
         chain = AuditChain(KEY, names_key=store.names_key)
         with store.reading() as snapshot:
             rows = change(list(snapshot.entries(EventQuery())))
         before = INITIAL_DIGEST
         with store.writing() as transaction:
-            connection = transaction._vault.connection
-            connection.execute("DELETE FROM audit")
-            for row in rows:
+            transaction._vault.connection.execute("DELETE FROM audit WHERE tenant = :tenant")
+            for n, row in enumerate(rows):
                 before = chain.digest(before, row[:-1])
-                connection.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [*row[:-1], before])
-            head = [len(rows), before, chain.seal(len(rows), before)]
-            connection.execute("UPDATE audit_head SET seq = ?, digest = ?, seal = ?", head)
+                rows[n] = row._replace(digest=before)
+            head = SealedHead(seq=len(rows), digest=before, seal=chain.seal(len(rows), before))
+            transaction.append(rows, head)
 
 
 def change_reason(rows):

@@ -127,8 +127,9 @@ def test_another_threshold_or_judge_compares_all_pairs_again(file, clock, judge)
 def test_progress_holds_neither_users_nor_ids_nor_texts_and_goes_with_the_user(file, clock, judge):
     def progress(memory):
         with memory._runtime.store.backend.reading() as snapshot:
-            rows = snapshot._connection.execute("SELECT * FROM meta WHERE name LIKE 'compared%'").fetchall()
-        return [tuple(row) for row in rows]
+            return snapshot._connection.execute(
+                "SELECT name, value FROM meta WHERE tenant = :tenant AND substr(name, 1, 8) = 'compared'"
+            ).fetchall()
 
     with open_memory(file, clock=clock, policy=with_limit(6), updates=judge) as memory:
         fill(memory)

@@ -46,7 +46,9 @@ def flip(file, user, at):
     slots = []
     with open_memory(file) as memory, memory._runtime.store.backend.reading() as snapshot:
         owner = snapshot._vault.owner(f"s:{user}")
-        slots = snapshot._connection.execute("SELECT slot FROM memories WHERE user = ?", (owner.no,)).fetchone()
+        slots = snapshot._connection.execute(
+            "SELECT slot FROM memories WHERE tenant = :tenant AND user = ?", (owner.no,)
+        ).fetchone()
     with key_file(file).open("r+b") as stream:
         stream.seek(_FIRST + _SLOT * slots[0] + at)
         (byte,) = stream.read(1)

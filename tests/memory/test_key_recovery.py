@@ -10,16 +10,14 @@ import pytest
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._sql.key_file import Slots
 from meve.memory.stores._sql.vault import Vault
-from tests.memories import open_memory
+from tests.memories import as_argument, open_memory
 from tests.memory.sealed_files import copy_to, key_file
 
 KILLED = """
 import os, signal, sys
-from pathlib import Path
-from meve import _sqlite
 from meve.memory.stores._sql import key_file, transaction
-from tests.memories import open_memory
-memory = open_memory(Path(sys.argv[1]))
+from tests.memories import as_place, open_memory
+memory = open_memory(as_place(sys.argv[1]))
 def die(*_args):
     os.kill(os.getpid(), signal.SIGKILL)
 where = sys.argv[2]
@@ -47,7 +45,7 @@ def test_process_killed_between_row_and_key_leaves_nothing_in_between(file, cloc
         memory.add("Zyxomma flies.", user_id="alice", id="s", tags=["zyxomma"])
         memory.add("I like tea.", user_id="alice", id="tea")
     before = copy_to(file, tmp_path / "before")
-    code = subprocess.run([sys.executable, "-c", KILLED, str(file), where, change], check=False).returncode
+    code = subprocess.run([sys.executable, "-c", KILLED, as_argument(file), where, change], check=False).returncode
     assert code == -signal.SIGKILL
     with open_memory(file, clock=clock) as memory:
         texts = {r.text for r in memory.list(user_id="alice")}
@@ -66,7 +64,9 @@ def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, 
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")
         before = copy_to(file, tmp_path / "before")
-        done = subprocess.run([sys.executable, "-c", KILLED, str(file), "before the keys", "delete"], check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, as_argument(file), "before the keys", "delete"], check=False
+        )
         assert done.returncode == -signal.SIGKILL
         memory.add("I like tea.", user_id="alice", id="tea")
         shutil.copy(key_file(file), key_file(before))
@@ -109,8 +109,7 @@ def test_failure_to_note_a_destruction_does_not_make_the_database_seem_older(fil
             for n in range(3):
                 with pytest.raises(StorageError, match="no space left"):
                     memory.delete(f"s{n}", user_id="alice")
-    subprocess.run(
-        [sys.executable, "-c", KILLED.replace('"s"', '"s3"'), str(file), "after the keys", "delete"], check=False
-    )
+    child = [sys.executable, "-c", KILLED.replace('"s"', '"s3"'), as_argument(file), "after the keys", "delete"]
+    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
     with open_memory(file, clock=clock) as memory:
         assert memory.list(user_id="alice") == []

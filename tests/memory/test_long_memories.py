@@ -20,7 +20,17 @@ from meve.memory.stores._sql.rows import pack_values, unpack_values
 from meve.memory.stores.protocol import RecordQuery
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.memory.turns import TurnRules, add_turns
-from tests.memories import KEY, LASTING, FixedExtractor, LastLetters, archive, as_plain, change_sealed, open_memory
+from tests.memories import (
+    KEY,
+    LASTING,
+    FixedExtractor,
+    LastLetters,
+    archive,
+    as_plain,
+    change_sealed,
+    open_memory,
+    open_store,
+)
 
 FILLER = [
     "The roof tiles are from 1974 and should last for another ten years, unless a storm lifts the ridge.",
@@ -41,7 +51,7 @@ def add_distractors(memory, count=30):
 
 
 def read_passages(file, table="memories"):
-    store = SqliteStore.open(file)
+    store = open_store(file)
     with store.reading() as snapshot:
         found = [
             stored

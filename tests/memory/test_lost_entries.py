@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.memories import open_memory, run_sql
+from tests.memories import open_memory, open_store
 
 FILES = ("memory.db", "memory.db.keys", "memory.db-wal", "memory.db-shm")
 
@@ -127,6 +127,7 @@ def test_write_during_verification_is_no_loss(file):
 
 def test_unreadable_note_of_a_loss_fails(file):
     add(file, "one")
-    run_sql(file, "INSERT INTO meta VALUES ('lost_entries', 'x')")
+    with closing(open_store(file)) as store, store.writing() as transaction:
+        transaction.put_setting("lost_entries", "x")
     result = verify(file)
     assert not result.ok

@@ -8,12 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from meve._postgres import is_postgres_url
 from meve.errors import HoldError, PassageError, StoreCorruptError, UnknownIdError, ValidationError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores._sql.record_query import _Hashed
 from meve.memory.stores.protocol import EventQuery, RecordQuery
-from tests.memories import change_sealed, open_memory
+from tests.memories import as_argument, change_sealed, open_memory
 from tests.memory.test_erasure import files_containing
 
 WEEK = timedelta(days=7)
@@ -66,6 +67,8 @@ def test_places_are_stable_and_never_reused(memory):
     ],
 )
 def test_page_query_uses_the_index_without_sorting(memory, file, clock, conditions):
+    if is_postgres_url(file):
+        pytest.skip("about SQLite's plans")
     add_messages(memory, *"abc")
     query = RecordQuery(
         user=user_key("alice"), kind="message", session_id="s", alive_at=clock.now(), **conditions
@@ -282,7 +285,7 @@ def test_concurrent_adds_and_pops_lose_and_repeat_nothing(memory):
 
 def test_concurrent_processes_lose_nothing_and_keep_order(tmp_path):
     file, processes, count = tmp_path / "memory.db", 3, 20
-    command = [sys.executable, "-m", "tests.memory.messages_child", str(file)]
+    command = [sys.executable, "-m", "tests.memory.messages_child", as_argument(file)]
     children = [subprocess.Popen([*command, str(n), str(count)]) for n in range(processes)]
     assert [child.wait() for child in children] == [0] * processes
     with open_memory(file) as memory:

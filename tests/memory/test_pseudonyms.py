@@ -7,16 +7,15 @@ import pytest
 from meve.errors import AuditError
 from meve.memory import Policy, Turn, record_turns
 from meve.memory.stores.protocol import EventQuery
-from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import change_sealed, open_memory, run_sql
+from tests.memories import change_sealed, open_memory, open_store, run_sql
 
 PSEUDONYMS = Policy.from_dict({"audit": {"pseudonyms": True}})
 
 
 @pytest.fixture(params=["sqlite", "dict"])
 def memory(request, file, clock):
-    store = SqliteStore.open(file) if request.param == "sqlite" else DictMemoryStore()
+    store = open_store(file) if request.param == "sqlite" else DictMemoryStore()
     with open_memory(None, store=store, clock=clock, policy=PSEUDONYMS) as opened:
         yield opened
 

@@ -12,7 +12,7 @@ from meve.errors import IndexMismatchError, ModelError, StaleWarning
 from meve.memory._recall.query import make_query
 from meve.memory.records import SHARED, user_key
 from meve.types import Query
-from tests.memories import LastLetters, archive, open_memory
+from tests.memories import LastLetters, archive, as_argument, open_memory
 
 QUESTION = "Where does the cat sleep?"
 USERS = [f"user {n}" for n in range(6)]
@@ -182,7 +182,7 @@ def test_reembedding_goes_on_after_a_killed_process(tmp_path):
     with open_memory(file) as memory:
         fill(memory, USERS)
     child = subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.reembed_child", str(file)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.memory.reembed_child", as_argument(file)], stdout=subprocess.PIPE, text=True
     )
     assert child.stdout.readline().split() == ["1", "6"]
     assert child.stdout.readline().split() == ["2", "6"]

@@ -6,6 +6,7 @@ import pytest
 
 from meve.errors import ConfigurationError, StorageError
 from meve.memory import GovernedMemory
+from meve.memory.stores.postgresql.store import PostgresStore
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.dict_memory_store import DictMemoryStore
 from meve.testing.memory_store_contract import MemoryStoreContract
@@ -19,6 +20,20 @@ class TestSqlite(MemoryStoreContract):
 
         def reopen():
             stores.append(SqliteStore.open(tmp_path / "memory.db"))
+            return stores[-1]
+
+        yield reopen
+        for store in stores:
+            store.close()
+
+
+class TestPostgres(MemoryStoreContract):
+    @pytest.fixture
+    def opened(self, postgres_url, tmp_path):
+        stores = []
+
+        def reopen():
+            stores.append(PostgresStore.open(postgres_url, key_file=tmp_path / "memory.keys"))
             return stores[-1]
 
         yield reopen

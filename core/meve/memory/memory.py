@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
+from meve._postgres import is_postgres_url
 from meve.conversation.turn import TurnRecord
-from meve.errors import ConfigurationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.audit_log import AuditLog
 from meve.memory._feedback.reflector import ReflectionResult, Reflector
@@ -38,9 +38,9 @@ from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
+from meve.memory.stores._opening import open_store
 from meve.memory.stores._sql.key_file import MasterKey
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
-from meve.memory.stores.sqlite.store import SqliteStore
 
 
 class GovernedMemory(Operations):
@@ -53,7 +53,7 @@ class GovernedMemory(Operations):
 
     def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
         self.file = file
-        """The absolute path of its file; None with a store of your own."""
+        """The absolute path of its SQLite file; None without one."""
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.audit = AuditLog(runtime.store, runtime.clock)
@@ -83,41 +83,41 @@ class GovernedMemory(Operations):
         file: str | Path | None = None,
         *,
         store: MemoryStore | None = None,
+        key_file: str | Path | None = None,
+        tenant: str | None = None,
         master_key: MasterKey | None = None,
         accept_older: bool = False,
         **options: Unpack[MemoryOptions],
     ) -> Self:
-        """Open the memory in a file, or in a store of your own.
+        """Open the memory in a file, in a PostgreSQL database, or in a store of your own.
 
         Args:
             file: the path of an SQLite file, created if it doesn't exist; while it is open, SQLite's `-wal` and `-shm`
-                stand beside it.
+                stand beside it. Or `postgresql://user@host:port/database`.
             store: a back end to use instead of a file; the memory closes it.
-            master_key: locks the key file beside `file`, from then on: 16 bytes or more, the `Path` of a file that
-                holds them, or a function that returns them. Each opening needs it then.
+            key_file: for PostgreSQL, the file with the keys of the records, created with the memory. All processes that
+                use the memory need the same file.
+            tenant: for PostgreSQL, whose memory in the database; `default` by default.
+            master_key: locks the key file, from then on: 16 bytes or more, the `Path` of a file that holds them, or a
+                function that returns them. Each opening needs it then.
             accept_older: open a database that is older than its keys, such as a restored backup. Records that were
                 erased since are removed, and the keys of those that were added since are destroyed.
             options: see `MemoryOptions`.
 
         Raises:
-            ConfigurationError: not exactly one of `file` and `store`, an invalid component, or another embedder than
-                the memory was made with.
-            StorageError: the file can't be opened, is damaged, or of a newer version.
+            ConfigurationError: not exactly one of `file` and `store`, no `key_file` for PostgreSQL, an invalid
+                component, or another embedder than the memory was made with.
+            StorageError: the file or database can't be used, is damaged, or of a newer version.
             KeyFileError: the key file is missing, belongs to another memory, is locked with another master key, or is
                 older or newer than the database.
             AuditError: another key signs the audit log.
         """
-        if (file is None) == (store is None):
-            raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
-        backend = store
-        if file is not None:
-            backend = SqliteStore.open(file, master_key=master_key, accept_older=accept_older)
-        if backend is None or not hasattr(backend, "writing"):
-            raise ConfigurationError(
-                f"store must be a MemoryStore (meve.memory.stores.protocol), got {backend!r:.60}; pass a path as file"
-            )
+        backend = open_store(
+            file, store, key_file=key_file, tenant=tenant, master_key=master_key, accept_older=accept_older
+        )
+        path = Path(file).resolve() if file is not None and not is_postgres_url(file) else None
         try:
-            return cls(MemoryRuntime.open(backend, **options), file=None if file is None else Path(file).resolve())
+            return cls(MemoryRuntime.open(backend, **options), file=path)
         except BaseException:
             backend.close()
             raise

@@ -115,8 +115,8 @@ class KeyFile:
         with _mapped(path), FileIO(path, "r+b") as file:
             if _read(file, _IN_USE, 1) == b"\x01":
                 raise KeyFileError(
-                    f"{path} holds the keys of a memory that isn't in the file beside it: restore that memory, or move "
-                    "the key file away"
+                    f"{path} holds the keys of a memory that isn't in the database: restore that memory, or move the "
+                    "key file away"
                 )
             key = cls(path, os.urandom(16), os.urandom(32))
             _write(file, 0, bytes(_FIRST))
@@ -134,7 +134,7 @@ class KeyFile:
         if not path.is_file():
             raise KeyFileError(
                 f"{path} is missing, and nothing in the memory can be read without its keys: restore the key file from "
-                "a copy, or put it back beside the memory"
+                "a copy, or put it back"
             )
         with _mapped(path), FileIO(path, "rb") as file:
             headers = _headers(file)

@@ -1,0 +1,45 @@
+"""Chooses the back end of a memory: an SQLite file, a PostgreSQL database, or a store of the caller's own."""
+
+from pathlib import Path
+
+from meve._postgres import is_postgres_url
+from meve.errors import ConfigurationError
+from meve.memory.stores._sql.key_file import MasterKey
+from meve.memory.stores.postgresql.store import PostgresStore
+from meve.memory.stores.protocol import MemoryStore
+from meve.memory.stores.sqlite.store import SqliteStore
+
+
+def open_store(
+    file: str | Path | None,
+    store: MemoryStore | None,
+    *,
+    key_file: str | Path | None,
+    tenant: str | None,
+    master_key: MasterKey | None,
+    accept_older: bool,
+) -> MemoryStore:
+    """Open the back end; see `GovernedMemory.open`."""
+    if (file is None) == (store is None):
+        raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
+    if isinstance(file, str) and is_postgres_url(file):
+        if key_file is None:
+            raise ConfigurationError(
+                "a memory in a PostgreSQL database needs key_file: the path of a file for the keys of its records"
+            )
+        name = "default" if tenant is None else tenant
+        return PostgresStore.open(
+            file, key_file=key_file, tenant=name, master_key=master_key, accept_older=accept_older
+        )
+    if key_file is not None or tenant is not None:
+        raise ConfigurationError(
+            "key_file and tenant are for a memory in a PostgreSQL database; an SQLite file has its keys beside it"
+        )
+    if file is not None:
+        return SqliteStore.open(file, master_key=master_key, accept_older=accept_older)
+    if not hasattr(store, "writing"):
+        raise ConfigurationError(
+            f"store must be a MemoryStore (meve.memory.stores.protocol), got {store!r:.60}; pass a path as file"
+        )
+    assert store is not None
+    return store

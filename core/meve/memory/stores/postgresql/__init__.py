@@ -1,0 +1,1 @@
+"""Keep memories in a PostgreSQL database."""

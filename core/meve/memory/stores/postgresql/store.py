@@ -1,0 +1,74 @@
+"""The PostgreSQL back end of a memory: a database that many processes share, and the keys of its content in a file."""
+
+from pathlib import Path
+from typing import Self
+
+from meve.errors import ConfigurationError
+from meve.memory.stores._sql.key_file import KeyFile, MasterKey, check_master_key
+from meve.memory.stores._sql.store import KEY_FILE, SqlStore, open_keys
+from meve.memory.stores._sql.vault import put_setting, read_setting
+from meve.memory.stores.postgresql._database import TenantDatabase
+
+
+class PostgresStore(SqlStore):
+    """See `meve.memory.stores.protocol.MemoryStore`.
+
+    Args:
+        database: one tenant's part of a database.
+        keys: the keys of its content.
+    """
+
+    def __init__(self, database: TenantDatabase, keys: KeyFile) -> None:
+        super().__init__(database, keys)
+        self._tenant_database = database
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        key_file: str | Path,
+        tenant: str = "default",
+        master_key: MasterKey | None = None,
+        accept_older: bool = False,
+    ) -> Self:
+        """Open a tenant's memory in a database, or create it.
+
+        Args:
+            url: `postgresql://user@host:port/database`.
+            key_file: the file with the keys of the records, created with the memory; its folder must exist. All
+                processes that use the memory need this same file.
+            tenant: whose memory. Tenants share the tables of a database, and nothing else.
+            master_key: locks the key file, from then on.
+            accept_older: open a database that is older than its keys: see `SqliteStore.open`.
+
+        Raises:
+            ConfigurationError: an invalid URL, tenant or master key.
+            StorageError: the database can't be used, or is of another version.
+            KeyFileError: the key file is missing, belongs to another memory, is locked with another master key, or is
+                older or newer than the database.
+            MissingExtraError: psycopg isn't installed.
+        """
+        check_master_key(master_key)
+        if not isinstance(tenant, str) or not tenant.strip() or "\0" in tenant:
+            raise ConfigurationError(f"tenant must be a name, got {tenant!r:.80}")
+        path = Path(key_file).resolve()
+        if not path.parent.is_dir():
+            raise ConfigurationError(f"key_file must stand in a folder that exists, got {str(key_file)!r:.200}")
+        database = TenantDatabase(url, tenant)
+        try:
+            with database.writing() as connection:
+                if read_setting(connection, KEY_FILE) is None:
+                    put_setting(connection, KEY_FILE, KeyFile.create(path, master_key).file_id)
+            with database.reading() as connection:
+                keys = open_keys(database, connection, path, master_key)
+        except BaseException:
+            database.close()
+            raise
+        store = cls(database, keys)
+        store.recover(accept_older=accept_older)
+        return store
+
+    def size(self) -> int:
+        """Return the size of the tenant's rows and of the keys in bytes."""
+        return self._tenant_database.size() + self._keys.path.stat().st_size
