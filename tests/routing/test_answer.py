@@ -226,7 +226,7 @@ def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
 
 
 def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
-    _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=40, complete_tokens=40)
+    _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=30, complete_tokens=30)
     assert "may matter, but only 1 fit and are shown." in script.prompts[0]
 
 

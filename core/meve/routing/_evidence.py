@@ -7,10 +7,10 @@ from typing import Any
 
 from meve.clock import Clock
 from meve.memory import Recall
-from meve.memory._recall.scoring import MemoryPassage
-from meve.pipeline.phases.budget import Composed, budget
+from meve.pipeline.phases.budget import Composed
 from meve.pipeline.trace import CandidateTrace, PhaseTrace, Trace
 from meve.ports import TokenCounter
+from meve.routing._packing import pack
 from meve.routing._plan import RoutePlan
 from meve.routing._reader import MemoryReader
 from meve.routing._sufficiency import EvidenceFeatures, estimate_sufficiency, explain_insufficiency, measure_evidence
@@ -38,6 +38,11 @@ class RoutedRecall(Recall):
     """The number of those in the evidence. If it is lower, the budget cut the rest."""
 
     @property
+    def by_day(self) -> bool:
+        """Whether the text names a day once, above its memories; always."""
+        return True
+
+    @property
     def is_empty(self) -> bool:
         """Whether it holds no memory at all."""
         return not self.passages and not self.standing
@@ -50,9 +55,7 @@ def collect(plan: RoutePlan, reader: MemoryReader, config: RouterConfig, tokens:
     gathered = gather(plan, reader, config)
     searched = clock.elapsed()
     max_tokens = _fit_budget(plan, gathered, config)
-    packed = budget(gathered.candidates, tokens, max_tokens=max_tokens, separator="\n", citations=True)
-    if plan.by_time:
-        packed = _sort_by_time(packed, tokens, max_tokens)
+    packed = pack(plan.question, gathered.candidates, reader, tokens, max_tokens=max_tokens, by_time=plan.by_time)
     return _explain(plan, gathered, packed, max_tokens, config, clock=clock, began=began, searched=searched)
 
 
@@ -62,20 +65,6 @@ def _fit_budget(plan: RoutePlan, gathered: Gathered, config: RouterConfig) -> in
         return plan.max_tokens
     needed = sum((c.tokens or 0) + 6 for c in gathered.candidates if c.id in gathered.matching)
     return max(plan.max_tokens, min(needed, config.complete_tokens))
-
-
-def _sort_by_time(packed: Composed, tokens: TokenCounter, max_tokens: int) -> Composed:
-    ordered = sorted(packed.selection.kept, key=_time_of)
-    again = budget(ordered, tokens, max_tokens=max_tokens, separator="\n", citations=True)
-    dropped = [*packed.selection.dropped, *again.selection.dropped]
-    return Composed(selection=type(again.selection)(kept=again.selection.kept, dropped=dropped), text=again.text,
-                    tokens=again.tokens)  # fmt: skip
-
-
-def _time_of(candidate: Candidate) -> Any:  # noqa: ANN401
-    passage = candidate.passage
-    assert isinstance(passage, MemoryPassage)
-    return passage.record.valid_from or passage.record.created_at, passage.row
 
 
 def _explain(
@@ -101,7 +90,7 @@ def _explain(
         returned=len(gathered.candidates),
         settings={**plan.to_dict(), "searches": len(gathered.searches), **gathered.notes},
     )  # fmt: skip
-    pack = PhaseTrace(
+    packing = PhaseTrace(
         name="pack", ms=(now - searched) * 1e3, received=len(gathered.candidates), returned=len(kept),
         settings={
             "max_tokens": max_tokens, "by_time": plan.by_time, "matching": len(gathered.matching) or None,
@@ -111,7 +100,7 @@ def _explain(
     trace = Trace(
         mode=str(plan.tier), embedder=first.trace.embedder, verifier=first.trace.verifier, tokens=first.trace.tokens,
         ms=(now - began) * 1e3, embed_ms=sum(each.recall.trace.embed_ms for each in gathered.found),
-        phases=(route, *phases_of(gathered), pack),
+        phases=(route, *phases_of(gathered), packing),
         sufficiency=_account(fit, support, config),
         candidates=tuple(_trace_candidates(gathered, packed)),
     )  # fmt: skip

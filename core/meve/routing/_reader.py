@@ -10,7 +10,7 @@ from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.query import CANDIDATES, make_query
 from meve.memory.records import UserId
 from meve.pipeline._scorers import VerifierScorer
-from meve.types import Candidate, FloatArray, Query
+from meve.types import Candidate, FloatArray, Query, TextSpans
 
 R = TypeVar("R", bound=Recall)
 _ALL = 1_000_000
@@ -98,6 +98,27 @@ class MemoryReader:
             return scorer.score(Query(text=question), candidates)
         except QueryError:  # longer than the verifier's limit
             return scorer.score(Query(text=question[-_LONGEST:]), candidates)
+
+    def rate(self, question: str, candidate: Candidate, spans: TextSpans) -> list[float]:
+        """Return the verifier's probability of each part of a memory; empty if the verifier can't rate parts.
+
+        Args:
+            question: the question.
+            candidate: the memory.
+            spans: the start and end of each part in the memory's text, in characters.
+
+        Raises:
+            ModelError: the verifier failed.
+        """
+        scorer = VerifierScorer(self.memory._runtime.verifier)
+        if not scorer.scores_sentences:
+            return []
+        shift = len(candidate.passage.content) - len(candidate.passage.text)
+        shifted = [(start + shift, end + shift) for start, end in spans]
+        try:
+            return scorer.score_sentences(Query(text=question), [candidate], [shifted])[0].tolist()
+        except QueryError:  # longer than the verifier's limit
+            return scorer.score_sentences(Query(text=question[-_LONGEST:]), [candidate], [shifted])[0].tolist()
 
     def hand_out(self, recall: R) -> R:
         """Log that the memories of a recall are handed out, and return it. The log's write may wait."""

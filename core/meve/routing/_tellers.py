@@ -8,7 +8,7 @@ from meve.conversation._speakers import find_named
 from meve.memory._recall.scoring import MemoryPassage
 from meve.types import Candidate
 
-BONUS = 0.1
+BONUS = 0.15
 """Added to the score of a preferred memory, which is at most about 1. Chosen on half of LoCoMo and LongMemEval."""
 _SPEAKER = re.compile(r"([^\s:][^:\n]{0,29}): ")
 _ASSISTANT = re.compile(

@@ -1,6 +1,6 @@
 """What each tier reads: configurations of the memory's search, and how their results are joined."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import zip_longest
@@ -27,9 +27,11 @@ SUPPORT = "verifier"
 """The name of the verifier's probability among the scores of a candidate."""
 _SUPPORT_WEIGHT = 0.3
 """The weight of the verifier's probability beside the policy's score."""
-_CLEAR, _UNLIKELY = 0.9, 0.02
-"""If a memory answers the question so surely, those that so surely don't are left out."""
+_LEAST_SHARE = 0.5
+"""The least share of the best score where a memory answers the question; weaker memories are left out then."""
 _KEPT_ANYWAY = 3
+_LENGTH_WEIGHT, _USUAL_TOKENS = 0.03, 60
+"""What each e-fold of length beyond the usual costs, since one long memory takes the place of several."""
 _RELEVANT = 0.5
 """The least probability of a memory for a question that needs none."""
 COMPLETE_CANDIDATES = 1_000
@@ -102,11 +104,7 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
 
 def _gather_targeted(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
     found = reader.look(plan.question, since=_since(plan, config), history=plan.history)
-    candidates = _verified(plan.question, found.candidates, reader)
-    dropped: list[Dropped] = []
-    if candidates and candidates[0].scores.get(SUPPORT, 0.0) >= _CLEAR:
-        firm = {c.id for c in candidates[:_KEPT_ANYWAY]}
-        candidates, dropped = _split(candidates, lambda c: c.id in firm or c.scores.get(SUPPORT, 0.0) >= _UNLIKELY)
+    candidates, dropped = _trim(_verified(plan.question, found.candidates, reader))
     return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=(found,))
 
 
@@ -128,10 +126,11 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
             searches.append(text)
     candidates = _verified(plan.question, _merge(found), reader)
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
+    candidates, dropped = _trim(candidates, matching)
     ordered = sorted(candidates, key=lambda c: c.id not in matching) if matching else candidates
     return Gathered(
-        candidates=tuple(ordered), matching=matching, searches=tuple(searches), found=tuple(found),
-        notes={"ranked": len(first.candidates)},
+        candidates=tuple(ordered), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
+        found=tuple(found), notes={"ranked": len(first.candidates)},
     )  # fmt: skip
 
 
@@ -155,7 +154,7 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
 
 def _verified(question: str, candidates: Iterable[Candidate], reader: MemoryReader) -> list[Candidate]:
     """Return the candidates, best first by the policy's score and, of the first ones, the verifier's probability."""
-    ordered = sorted(prefer_teller(question, list(candidates)), key=_rank)
+    ordered = sorted(map(_charge, prefer_teller(question, list(candidates))), key=_rank)
     head, tail = ordered[:VERIFIED], ordered[VERIFIED:]
     if not head:
         return []
@@ -170,6 +169,21 @@ def _verified(question: str, candidates: Iterable[Candidate], reader: MemoryRead
         for c, chance in zip(head, chances, strict=True)
     ]
     return [*sorted(scored, key=_rank), *tail]
+
+
+def _charge(candidate: Candidate) -> Candidate:
+    """Return a candidate with a lower score if it is longer than usual."""
+    excess = max((candidate.tokens or 0) / _USUAL_TOKENS, 1.0)
+    return replace(candidate, score=(candidate.score or 0.0) - _LENGTH_WEIGHT * float(np.log(excess)))
+
+
+def _trim(candidates: Sequence[Candidate], matching: Set[str] = frozenset()) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the candidates, best first; where one answers, without those far below the best that don't match."""
+    if not any(candidate.verified for candidate in candidates):
+        return list(candidates), []
+    least = _LEAST_SHARE * (candidates[0].score or 0.0)
+    firm = {c.id for c in candidates[:_KEPT_ANYWAY]} | matching
+    return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
 
 
 def _rank(candidate: Candidate) -> tuple[float, str]:

@@ -1,10 +1,11 @@
 """Formats recalled memories for a system message: as quoted data, separated from the user's standing wishes."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from meve._quoting import mark_forgeries
 from meve.errors import UnknownIdError
+from meve.memory._recall.days import group_by_day
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
 from meve.memory._recall.scoring import MemoryPassage
 from meve.memory._recall.searcher import Recall
@@ -27,8 +28,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     """Return a recall as part of a system message; empty if there is nothing to show.
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
-    line and can't close the block: the tags hold a number of the recall. The user's standing wishes come first, within
-    a token budget of their own.
+    line and can't close the block: the tags hold a number of the recall. A recall that is `by_day` names each day once,
+    in a line above its memories. The user's standing wishes come first, within a token budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -40,8 +41,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     shown = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
     memory._note_left_out(len(wishes) - len(shown))
     known = {record.id for record in shown}
-    lines = [
-        quote_line(f"{passage.passage.prompt_text} id {passage.passage.id}" if ids else passage.passage.prompt_text)
+    current = [
+        passage.passage
         for passage in recall.passages
         if isinstance(passage.passage, MemoryPassage)
         and passage.passage.id not in known
@@ -51,9 +52,9 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     if shown:
         wished = (quote_line(record.text) for record in shown)
         blocks.append(_block(WISHES_HEADER, WISHES_OPENING, wished, recall.id[:8]))
-    if lines:
-        numbered = (f"[{n}] {line}" for n, line in enumerate(lines, start=1))
-        blocks.append(_block(HEADER, OPENING, numbered, recall.id[:8]))
+    if current:
+        lines = _list_by_day(current, ids=ids) if recall.by_day else _list_dated(current, ids=ids)
+        blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     return "\n".join(blocks)
 
 
@@ -66,6 +67,22 @@ def quote_texts(texts: Iterable[str]) -> str:
 def quote_line(text: str) -> str:
     """Return a text as one line that can't be taken for a tag, a number or a role."""
     return mark_forgeries(" ".join(text.split()), numbers=True, tags=True)
+
+
+def _list_dated(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
+    """Yield a line for each memory, with its source and date."""
+    for n, passage in enumerate(passages, start=1):
+        yield f"[{n}] {quote_line(f'{passage.prompt_text} id {passage.id}' if ids else passage.prompt_text)}"
+
+
+def _list_by_day(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
+    """Yield the heading of each day, and a line for each of its memories."""
+    n = 0
+    for heading, places in group_by_day([passage.record for passage in passages]):
+        yield heading
+        for passage in (passages[place] for place in places):
+            n += 1
+            yield f"[{n}] {quote_line(f'{passage.text} (id {passage.id})' if ids else passage.text)}"
 
 
 def _block(header: str, opening: str, lines: Iterable[str], number: str) -> str:

@@ -48,6 +48,11 @@ class Recall(Context):
     aren't part of `text`; `GovernedMemory.prompt` and `format_recall` show them."""
 
     @property
+    def by_day(self) -> bool:
+        """Whether the text names a day once, above its memories, instead of the date after each."""
+        return False
+
+    @property
     def records(self) -> tuple[MemoryRecord, ...]:
         """The memories in the context, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
