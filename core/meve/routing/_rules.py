@@ -10,9 +10,14 @@ _MOST = 2_000
 _NOT_PLURAL = r"(?!\w*(?:ss|us|is)\b)"
 _DOES = r"(?:has|have|had|did|does|do|are|were|can|am|is|was)"
 _SPAN = r"(?:seconds?|minutes?|hours?|days?|weeks?|weekends?|months?|years?)"
+_WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _COUNTED = "an?|one|two|three|four|five|six|seven|eight|ten|few|several|couple of"
 _SELF = r"(?:i|me|my|mine|myself|we|us|our|ours)"
 _ABOUT_SELF = re.compile(rf"\b{_SELF}\b")
+_ALL_OF_SELF = (
+    r"(?:me|us|myself|my (?:life|person|background|situation|profile))\b"
+    r"(?=\W*(?:$|so\b|from\b|this\b|in\b|and my\b|[:,]))"
+)
 _RELATION = (
     r"(?:wife|husband|partner|spouse|girlfriend|boyfriend|fianc[ée]e?|mother|mom|mum|father|dad|parents?|sisters?"
     r"|brothers?|siblings?|sons?|daughters?|kids?|child(?:ren)?|boss|manager|doctor|dentist|vet|landlord|pets?|dogs?"
@@ -58,12 +63,25 @@ _RULES = (
     ),
     _rule(
         "overview", "it asks for all that is known of the user",
-        r"\b(?:know|remember|knows|remembers|learned|stored?|saved) (?:so far )?about (?:me|us)\b",
-        r"\bwho am i\b", r"\btell me (?:\w+ )?about (?:me|myself)\b", r"\bdescribe me\b",
-        r"\b(?:summari[sz]e|sum up) (?:me|my (?:profile|life|preferences|personality))\b",
-        r"\b(?:introduction|bio|biography|profile|description|portrait) (?:of|about|for) (?:me|myself)\b",
-        r"\b(?:introduce|present) (?:me|myself)\b",
-        r"\bwhat (?:are|were) my (?:preferences|likes|dislikes|interests|hobbies|goals)\b",
+        rf"\b(?:know|remember|recall|learn(?:ed|t)?|store|save|collect|h[oe]ld|have|got|ke(?:ep|pt)|noted?)\b.{{0,30}}"
+        rf"\b(?:about|on) {_ALL_OF_SELF}", rf"\bknow of {_ALL_OF_SELF}",
+        rf"\b(?:everything|all|facts?|info(?:rmation)?|data|details?|highlights|overview|portrait|picture|sketch"
+        rf"|description|profile|bio(?:graphy)?|introduction|form|things)\b.{{0,20}}"
+        rf"\b(?:about|on|of|for) {_ALL_OF_SELF}",
+        r"\bwho (?:am i|i am|do you think i am)\b",
+        rf"^(?:please )?(?:tell|inform)\b.{{0,30}}\babout {_ALL_OF_SELF}",
+        r"\b(?:can|could|would) you (?:say|tell|write) about me\b",
+        r"^(?!.*\b(?:say|says|said|thinks?|thought|tells?|told|wr[io]te|feels?|like)\b)(?:what|which|how much)\b.{0,60}"
+        r"\babout me\W*$", r"\b(?:gist|essence|story) of my life\b",
+        r"\b(?:describe|characteri[sz]e|portray|introduce|present) (?:me|myself)\b(?! to (?!my\b|an?\b|the\b|some))",
+        r"\b(?:describe|characteri[sz]e|summari[sz]e|sum up|sketch) (?:me|my (?:life|person\w*|profile|preferences"
+        r"|situation))\b(?=\W*(?:$|now\b|at\b|in\b))",
+        r"\bdo you (?:\w+ )?(?:know|remember|recognise) me\b", r"\beverything you (?:know|remember|have|stored)\W*$",
+        r"\b(?:in|of) my (?:memory|profile)\W*$", r"^(?:show|give|print|read)\b.{0,30}\bmy (?:profile|memory)\b",
+        r"\bwhat (?:kind|sort|type) of (?:person|life)\b.{0,20}\b(?:am i|i am|i lead|i live)\b",
+        r"\b(?:most important|main|central) (?:things|facts|people) in my life\b", r"^(?:what is|what's) my story\W*$",
+        r"^(?:what (?:are|were)|(?:please )?(?:list|name|tell me)) my (?:main )?(?:preferences|likes|dislikes|interests"
+        r"|hobbies|goals)(?: and (?:my )?\w+)?\W*$",
     ),
     _rule(
         "summary", "it asks for a summary",
@@ -82,6 +100,7 @@ _RULES = (
         r"(?:e?d|es?|ing)?\b",
         r"\b(?:did|have) i (?:ever )?(?:tell|told|mention(?:ed)?|say|said) (?:to )?you\b",
     ),
+    _rule("fact", "it asks for a habit", r"\bhow (?:often|frequently) do(?:es)?\b"),
     _rule(
         "order", "it compares times",
         rf"\bhow (?:long|many {_SPAN}|much (?:time|earlier|later|longer)|old (?:was|were))\b"
@@ -94,7 +113,7 @@ _RULES = (
         r"^did .+ (?:before|after) ",
         r"\b(?:first|last|most recent|latest|earliest|second|third) time\b",
         r"\b(?:streak|in a row|consecutive(?:ly)?)\b",
-        rf"^(?:what|which|who|where|with whom)\b.*\b(?:\d+|{_COUNTED}) {_SPAN} ago\b",
+        rf"\b(?:\d+|{_COUNTED}) (?:{_SPAN}|{_WEEKDAY}s?) ago\b", rf"\blast {_WEEKDAY}\b",
     ),
     _rule(
         "count", "it asks for a number of things or times",
@@ -133,6 +152,8 @@ _RULES = (
         r"\b(?:likely|probably|presumably|infer(?:red)?|implies?|suggests? about|personality|traits?|attributes"
         r"|what kind of person|political leaning|financial status)\b",
         r"\bdo you think\b", r"\bwhat (?:might|could|would|can)\b", r"^why (?:might|would|do you think)\b",
+        r"^(?:in )?(?:what|which|how|where|who)\b.{0,90}\b(?:could|might|would) (?!you\b|i\b|we\b)",
+        r"\b(?:potentially|possibly)\b",
     ),
     _rule(
         "task", "it is a task to carry out",
@@ -150,19 +171,19 @@ _RULES = (
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
         r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
         r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
+        r"^(?:what|which) recurring\b", r"\bapart from\b",
     ),
     _rule(
-        "identity", "it asks for a lasting fact about a person",
+        "identity", "it asks for a lasting fact about the user",
         rf"^(?:what(?:'s| is| are| was)|do you (?:know|remember)|tell me) (?:my|our) (?:current |own )?{_ATTRIBUTE}\b",
         rf"^(?:who|what)(?:'s| is| are) (?:the name of )?my {_RELATION}\b",
-        rf"^what(?:'s| is| are) \S+(?: \S+)?'s? (?:current )?{_ATTRIBUTE}\b(?: (?:now|again))?[ ?.]*$",
         r"^(?:where|what) do i (?:currently )?(?:live|work|study|do for (?:a living|work))\b",
         r"^(?:where|which \w+) am i from\b", r"^how old am i\b",
         r"^am i (?:an?|allergic|married|single|vegan|vegetarian|religious)\b",
         r"^do i (?:currently )?(?:have|own|live|work|smoke|drink|drive) (?:(?:any|a|an|in|at|as|for) )?\w+[ ?]*$",
     ),
     _rule(
-        "preference", "it asks what somebody likes or usually does",
+        "preference", "it asks what the user likes or usually does",
         r"\bmy (?:\w+ )?favou?rite\b", rf"^(?:what|which|how|who|where)\b.{{0,60}}\bdo i (?:\w+ )?{_HABIT}\b",
         rf"^do i (?:really |usually |still )?{_HABIT}\b", r"\bmy (?:usual|preferred|go-to)\b",
     ),
