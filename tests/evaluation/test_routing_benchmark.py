@@ -3,17 +3,26 @@
 import gzip
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
 from meve.errors import ConfigurationError, DatasetError
 from meve.evaluation._journal import ROWS
 from meve.evaluation.experiments.memory.memory_results import MemoryResults
-from meve.evaluation.experiments.routing.cases import TIER_OF, read_locomo_cases, read_longmemeval_cases
+from meve.evaluation.experiments.routing.cases import (
+    TIER_OF,
+    RoutingCase,
+    read_locomo_cases,
+    read_longmemeval_cases,
+)
 from meve.evaluation.experiments.routing.experiment import RoutingOptions, run_routing, sample_cases
-from meve.evaluation.experiments.routing.systems import FIXED, ROUTED
+from meve.evaluation.experiments.routing.longbench import read_longbench_cases
+from meve.evaluation.experiments.routing.scores import Scores
+from meve.evaluation.experiments.routing.systems import FIXED, ROUTED, holds_evidence
 from meve.evaluation.report import routing_report
 from meve.evaluation.statistics import clustered_interval
+from meve.memory._recall.scoring import MemoryPassage
 from meve.routing import Tier
 
 TOPICS = ("the red kite", "the oak table", "the piano", "the harbour", "the old mill", "the ginger cat")
@@ -95,6 +104,58 @@ def test_longmemeval_questions_know_their_date_evidence_and_user(tmp_path):
     assert {turn.text: turn.source for turns in dataset.turns.values() for turn in turns} == {
         "Try the harbour.": "chat_assistant", "Hi.": "chat_user",
     }  # fmt: skip
+
+
+PASSAGES = "\n".join(
+    f"Passage {n}:\nTown {n}\nIt lies by the sea. " + "\n\n".join(f"Fact {n}.{m} is known." for m in range(6))
+    for n in range(1, 5)
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"), [("Fact 2.3", 1), ("known", 0), ("yes", 0), ("FACT 3.1", 1), ("Fact 9", 0)]
+)
+def test_longbench_memories_with_a_rare_answer_are_evidence(tmp_path, answer, number):
+    prompt = (
+        f"Answer it.\n\nThe following are given passages.\n{PASSAGES}\n\nAnswer the question based on the given "
+        "passages.\n\nQuestion: Which fact?\nAnswer:"
+    )
+    folder = tmp_path / "longbench_mini"
+    folder.mkdir()
+    rows = [{"id": "a", "task": "hotpotqa", "prompt": prompt, "gold": [answer]},
+            {"id": "b", "task": "gov_report", "prompt": "Summarise this.", "gold": ["Fact"]}]  # fmt: skip
+    (folder / "tasks.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows)).encode()))
+    dataset = read_longbench_cases(tmp_path)
+    assert len(dataset.cases) == number
+    for case in dataset.cases:
+        assert (case.text, case.tier, case.one_suffices) == ("Which fact?", Tier.DEEP, True)
+        (text,) = [turn.text for turn in dataset.turns["a"] if turn.id in case.evidence]
+        assert text.startswith(f"Town {answer[5]}: ")
+
+
+def make_case(*, one_suffices=False):
+    return RoutingCase(
+        id="q", user="u", unit="u", half="table", type="hotpotqa", text="Where?", answers=("the old harbour",),
+        evidence=frozenset({"a", "b"}), one_suffices=one_suffices, at=datetime(2026, 5, 1, tzinfo=UTC),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("one_suffices", "value"), [(True, 1.0), (False, 0.0)])
+def test_one_of_several_memories_with_the_answer_suffices(one_suffices, value):
+    outcome = SimpleNamespace(ids=("a",), output=SimpleNamespace(tokens=5))
+    scores = Scores("half", [make_case(one_suffices=one_suffices)], lambda *_: outcome, seed=1)
+    scores.score_evidence(["router @ 500"])
+    assert scores.figures[0].interval.value == value
+
+
+@pytest.mark.parametrize(
+    ("shortened", "holds"), [("… To the old harbour. …", True), ("… To the harbour. …", False), ("Hello. …", False)]
+)
+def test_shortened_turn_is_evidence_only_with_all_words_of_the_answer(static_memory, shortened, holds):
+    record = static_memory.add("Hello. To the old harbour. Bye.", user_id="u")
+    passage = MemoryPassage(id=record.id, text=record.text, record=record)
+    assert holds_evidence(make_case(), passage)
+    assert holds_evidence(make_case(), passage.with_text(shortened)) is holds
 
 
 def test_smaller_sample_is_the_beginning_of_a_larger_one(data):

@@ -320,7 +320,7 @@ def routing(
     data: Data = None,
     to: To = None,
     cache: Cache = HOME / "cache",
-    sets: Annotated[str, typer.Option(help="Comma-separated sets.", metavar="A,B")] = "locomo,longmemeval",
+    sets: Annotated[str, typer.Option(help="Comma-separated sets.", metavar="A,B")] = "locomo,longmemeval,longbench",
     peers: Peers = None,
     questions: Annotated[int, typer.Option(min=1, help="Number of questions per set and half.")] = 100,
     full: Full = False,

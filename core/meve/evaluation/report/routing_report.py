@@ -6,7 +6,7 @@ from pathlib import Path
 
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
 from meve.evaluation.experiments.routing import scores
-from meve.evaluation.experiments.routing.systems import BASELINE, HISTORY, MEMORY, RANDOM, ROUTED
+from meve.evaluation.experiments.routing.systems import BASELINE, HISTORY, MEMORY, ORACLE, RANDOM, ROUTED
 from meve.evaluation.report import write_report
 from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
 from meve.evaluation.report.memory_report import tabulate_figures
@@ -20,6 +20,8 @@ DESCRIPTIONS = {
     scores.DIFFERENCE: f"The share of questions with all evidence, minus that of {BASELINE}, over the same questions.",
     scores.TYPES: "`own` is the budget that the router chose.",
     scores.ROUTES: "Right: the tier of the question's type, by `cases.TIER_OF`. Below, the frequency of each tier.",
+    scores.MISROUTED: "Questions that the router sends to another tier than their type's: what is found there, and in "
+    f"the tier of their type (`{ORACLE}`).",
     scores.ABSTENTION: "Refused from the evidence alone, without a language model.",
 }
 
@@ -38,8 +40,10 @@ def _about(results: MemoryResults) -> str:
     settings = results.settings
     return (
         "Each system sees the same turns. Flat searches print them as plain text, which costs the fewest tokens; the "
-        "memory and the router add dates. Choices were made on the tuning half. Intervals draw whole histories "
-        "(LoCoMo: conversations; LongMemEval: the histories of its users), and for shares are Wilson's. "
+        "memory adds a date to each, and the router to each day. A turn that was shortened counts only if no word was "
+        "lost that it shares with the answer. Choices were made on the tuning half. Intervals draw whole histories "
+        "(LoCoMo: conversations; LongMemEval: the histories of its users; LongBench: its prompts), and for shares are "
+        "Wilson's. "
         f"Questions per set and half: {settings['questions']}; seed {settings['seed']}; embedder "
         f"{settings['embedder']}; verifier {settings['verifier']}; tokens by {settings['tokens']}. "
         f"{format_versions(settings['versions'])}."

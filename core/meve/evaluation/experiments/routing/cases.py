@@ -1,6 +1,6 @@
 """The questions of the routing experiment, with all evidence turns, and the tier of each question type."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -24,11 +24,13 @@ TIER_OF: Mapping[str, Tier] = {
     "knowledge-update": Tier.DEEP,
     "multi-session": Tier.DEEP,
     "temporal-reasoning": Tier.DEEP,
+    **dict.fromkeys(("hotpotqa", "2wikimqa", "musique"), Tier.DEEP),
+    **dict.fromkeys(("triviaqa", "multifieldqa_en", "narrativeqa", "qasper"), Tier.TARGETED),
 }
-"""The tier of each question type of LoCoMo and LongMemEval.
+"""The tier of each question type of LoCoMo and LongMemEval, and of each task of LongBench.
 
-Profile for what the user prefers; targeted for one fact of one session; deep for several facts, changes of a fact,
-times, and conclusions.
+Profile for what the user prefers; targeted for one fact of one session or document; deep for several facts, changes of
+a fact, times, and conclusions.
 """
 _FALSE_PREMISE = "ATTRIBUTION_ERROR"
 """The audit's mark of LoCoMo questions about something that the other speaker did."""
@@ -52,6 +54,8 @@ class RoutingCase:
     """Empty if the question has no answer, or the audit found it wrong."""
     evidence: frozenset[str]
     """The ids of all turns that the answer needs; empty if there is no answer."""
+    one_suffices: bool = False
+    """Whether one of them is enough, since each holds the answer."""
     at: datetime
     """When the question is asked."""
 
@@ -129,13 +133,6 @@ def _longmemeval_case(row: Row, user: str, half: Half, evidence: frozenset[str])
         text=row.text("question"), evidence=evidence, at=parse_moment(row.text("question_date")),
         answers=(str(row.values["answer"]),) if evidence else (),
     )  # fmt: skip
-
-
-SETS: Mapping[str, Callable[[Path], RoutingSet]] = {
-    "locomo": read_locomo_cases,
-    "longmemeval": read_longmemeval_cases,
-}
-"""The sets, and the functions that read them from the folder with all sets."""
 
 
 def _half(talk: Talk, user: str) -> Half:

@@ -1,7 +1,7 @@
 """The routing experiment: evidence per token of routed tiers beside flat searches, and the router's own accuracy."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -18,7 +18,14 @@ from meve.evaluation._set_runner import ask_system
 from meve.evaluation.experiments._experiment import CACHE, SEED
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.memory.recall import MemoryPeer
-from meve.evaluation.experiments.routing.cases import HALVES, SETS, RoutingCase, RoutingSet
+from meve.evaluation.experiments.routing.cases import (
+    HALVES,
+    RoutingCase,
+    RoutingSet,
+    read_locomo_cases,
+    read_longmemeval_cases,
+)
+from meve.evaluation.experiments.routing.longbench import read_longbench_cases
 from meve.evaluation.experiments.routing.scores import COMPARED, Scores
 from meve.evaluation.experiments.routing.systems import (
     FIXED,
@@ -37,7 +44,13 @@ from meve.evaluation.types import Question, System
 from meve.routing import RouterConfig
 from meve.types import StageProgress
 
-BUDGETS = (150, 250, 300, COMPARED, 1_000, 2_000)
+SETS: Mapping[str, Callable[[Path], RoutingSet]] = {
+    "locomo": read_locomo_cases,
+    "longmemeval": read_longmemeval_cases,
+    "longbench": read_longbench_cases,
+}
+"""The sets, and the functions that read them from the folder with all sets."""
+BUDGETS = (150, 250, COMPARED, 1_000, 2_000)
 """The token budgets; 250 is half of the budget at which systems are compared."""
 
 
@@ -46,7 +59,7 @@ class RoutingOptions:
     """The options of the routing experiment."""
 
     data: Path
-    """The folder with the folders `locomo` and `longmemeval`."""
+    """The folder with the folders `locomo`, `longmemeval` and `longbench_mini`."""
     to: Path
     """The folder of the outcomes; an interrupted run resumes there."""
     cache: Path
@@ -109,6 +122,7 @@ def run_routing(options: RoutingOptions, progress: StageProgress = lambda *_: No
                 scores.score_evidence([label for name in systems.by_name for label, _ in list_runs(name)])
                 scores.score_types()
                 scores.score_routes(plans)
+                scores.score_misrouted(plans)
                 scores.score_abstention(plans)
                 figures += scores.figures
                 curves += scores.curves

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure
 from meve.evaluation.experiments.routing.cases import RoutingCase
-from meve.evaluation.experiments.routing.systems import BASELINE, ROUTED
+from meve.evaluation.experiments.routing.systems import BASELINE, ORACLE, ROUTED
 from meve.evaluation.statistics import clustered_interval, share_interval
 from meve.evaluation.types import QuestionOutcome
 from meve.routing import RoutePlan, Tier
 
 COMPARED = 500
 """The budget at which systems are compared."""
-EVIDENCE, DIFFERENCE, TYPES, ROUTES, ABSTENTION = (
-    "all evidence", "all evidence, difference", "question types", "routes", "abstention",
+EVIDENCE, DIFFERENCE, TYPES, ROUTES, MISROUTED, ABSTENTION = (
+    "all evidence", "all evidence, difference", "question types", "routes", "misrouted", "abstention",
 )  # fmt: skip
 ALL, ANY, TOKENS = "all evidence", "any evidence", "tokens"
 OWN_RECALL, OWN_TOKENS = f"{ROUTED} @ own, {ALL}", f"{ROUTED} @ own, {TOKENS}"
@@ -93,6 +93,21 @@ class Scores:
             for tier in Tier:
                 self._add_share(ROUTES, type, str(tier), [each is tier for each in chosen])
 
+    def score_misrouted(self, plans: Mapping[str, RoutePlan]) -> None:
+        """Add recall and tokens of the questions sent to another tier than their type's, there and in their type's."""
+        order = list(Tier)
+        wrong: dict[str, list[RoutingCase]] = {"to a lighter tier": [], "to a heavier tier": []}
+        for case in self.answerable:
+            chosen = plans[case.id].tier
+            if case.tier is not None and chosen is not case.tier:
+                is_lighter = order.index(chosen) < order.index(case.tier)
+                wrong["to a lighter tier" if is_lighter else "to a heavier tier"].append(case)
+        for name, cases in wrong.items():
+            for system in (ROUTED, ORACLE) if cases else ():
+                label = f"{system} @ own"
+                self._add(MISROUTED, name, f"{label}, {ALL}", cases, self._has_all(cases, label))
+                self._add(MISROUTED, name, f"{label}, {TOKENS}", cases, self._tokens(cases, label))
+
     def score_abstention(self, plans: Mapping[str, RoutePlan]) -> None:
         """Add the share of questions that the evidence alone refuses, with and without an answer, by threshold."""
         label = f"{ROUTED} @ own"
@@ -126,7 +141,10 @@ class Scores:
         return case.evidence.intersection(self._outcome(case, label).ids)
 
     def _has_all(self, cases: Sequence[RoutingCase], label: str) -> list[float]:
-        return [float(self._found(case, label) == case.evidence) for case in cases]
+        return [
+            float(bool(found) if case.one_suffices else found == case.evidence)
+            for case, found in ((case, self._found(case, label)) for case in cases)
+        ]
 
     def _tokens(self, cases: Sequence[RoutingCase], label: str) -> list[float]:
         return [float(self._outcome(case, label).output.tokens) for case in cases]

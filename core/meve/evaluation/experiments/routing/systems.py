@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from random import Random
 from typing import TypeAlias
 
+from meve.components.lexical.analyzers import FUNCTION_WORDS, words
 from meve.errors import ConfigurationError
 from meve.evaluation.experiments.memory.recall import FUSED, MemoryPeer, MemorySearch, make_baselines, open_filled
 from meve.evaluation.experiments.routing.cases import RoutingCase, RoutingSet
 from meve.evaluation.types import Evidence, SystemOutput
 from meve.memory import GovernedMemory
+from meve.memory._recall.scoring import MemoryPassage
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import budget
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -116,7 +119,7 @@ class _Routed:
         self.clock.moment = case.at
         if most is None:
             raise ConfigurationError("a search has no budget of its own: give one")
-        return _output(self.memory.search(case.text, user_id=case.user, limit=None, max_tokens=most))
+        return _output(case, self.memory.search(case.text, user_id=case.user, limit=None, max_tokens=most))
 
     def plan(self, case: RoutingCase) -> RoutePlan:
         """Return how the router reads the memory for a question."""
@@ -127,7 +130,7 @@ class _Routed:
         """Return the evidence of a tier, by default of the one that the router chooses."""
         self.clock.moment = case.at
         recall = MemoryRouter(self.memory, user_id=case.user).recall(case.text, tier=tier, max_tokens=most)
-        return _output(recall)
+        return _output(case, recall)
 
 
 def _fixed_system(routed: _Routed, tier: Tier) -> RoutingSystem:
@@ -144,20 +147,32 @@ def _flat_system(data: RoutingSet, search: MemorySearch, tokens: TokenCounter) -
         for user, turns in data.turns.items()
     }
 
+    search_once = lru_cache(maxsize=1)(search)  # all budgets of a question in turn
+
     def system(case: RoutingCase, most: int | None) -> SystemOutput:
         if most is None:
             raise ConfigurationError("a search has no budget of its own: give one")
-        ordered = [candidates[case.user][id] for id in search(case.user, case.text)]
+        ordered = [candidates[case.user][id] for id in search_once(case.user, case.text)]
         packed = budget(ordered, tokens, max_tokens=most, separator="\n")
         return _make_output([c.id for c in packed.selection.kept], packed.tokens)
 
     return system
 
 
-def _output(context: Context) -> SystemOutput:
+def _output(case: RoutingCase, context: Context) -> SystemOutput:
     scores = {} if context.sufficiency is None else {"sufficiency": context.sufficiency}
-    ids = [p.passage.id for p in context.passages]
+    ids = [p.passage.id for p in context.passages if holds_evidence(case, p.passage)]
     return _make_output(ids, context.tokens, sufficient=context.sufficient, probabilities=scores)
+
+
+def holds_evidence(case: RoutingCase, passage: Passage) -> bool:
+    """Return whether a passage is whole, or was shortened without loss of a word that it shares with the answer."""
+    whole = passage.record.text if isinstance(passage, MemoryPassage) else passage.text
+    if passage.text == whole:
+        return True
+    answer = {word for text in case.answers for word in words(text) if word not in FUNCTION_WORDS}
+    shared = answer.intersection(words(whole))
+    return bool(shared) and shared <= set(words(passage.text))
 
 
 def _make_output(
