@@ -57,6 +57,60 @@ def test_time_of_a_question_is_resolved_by_the_given_clock(routed_memory):
     assert plan.period.since == datetime(2020, 5, 1, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("question", "expression"),
+    [
+        ("How often did I run in May? And in June?", "in June"),
+        ("How often did I run in May? What about last week?", "last week"),
+        ("How often did I run in May? And with Sam?", "in May"),
+        ("How often has Sam been ill this year?", "this year"),
+        ("How much has Nadia spent this month?", "this month"),
+    ],
+)
+def test_time_of_a_question_is_the_last_one_it_asks_about(router, question, expression):
+    assert router.plan(question).period.expression == expression
+
+
+@pytest.mark.parametrize("question", ["What should I plant this year?", "What will Sam do this month?", "?", "???"])
+def test_question_about_the_future_names_no_past_time(router, question):
+    assert router.plan(question).period is None
+
+
+KNOWN_OF_ME = (
+    "What information do you hold on me?", "Sum up what you know of me.", "Who do you think I am?", "Characterise me.",
+    "Write down the key facts about me.", "What sort of person would you say I am?", "Give me the gist of my life.",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("question", KNOWN_OF_ME)
+def test_what_is_known_of_the_user_is_an_overview(router, question):
+    assert (router.plan(question).intent, router.plan(question).tier) == ("overview", Tier.PROFILE)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What do you know about my sister?", "What did Nadia say about my plan?", "Introduce me to calculus.",
+     "What facts about bees did you tell me?", "What does Nadia think about me?"],
+)  # fmt: skip
+def test_what_is_asked_of_others_is_no_overview(router, question):
+    assert router.plan(question).intent != "overview"
+
+
+@pytest.mark.parametrize(
+    ("question", "tier"),
+    [
+        ("How often do I see the dentist?", Tier.TARGETED),
+        ("How often did I see the dentist?", Tier.DEEP),
+        ("Who did I call last Tuesday?", Tier.DEEP),
+        ("What present could Marco give Ines to help her sleep?", Tier.DEEP),
+        ("What is Priya's job?", Tier.TARGETED),
+        ("What is my job?", Tier.PROFILE),
+    ],
+)
+def test_similar_questions_need_different_tiers(router, question, tier):
+    assert router.plan(question).tier is tier
+
+
 def test_question_about_what_was_before_reads_replaced_memories(router):
     assert router.plan("What was my previous job?").history
     assert not router.plan("What is my job?").history

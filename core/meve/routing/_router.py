@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from meve._quoting import quote_json
-from meve.memory._recall.time_expressions import find_time
+from meve.memory._recall.time_expressions import TimeWindow, find_time
 from meve.routing._classifier import IntentClassifier
 from meve.routing._llm import try_to_ask
 from meve.routing._plan import TIERS, UNGROUNDED, DecidedBy, Intent, RoutePlan, Tier
@@ -25,6 +25,9 @@ targeted: one fact or one event.
 deep: several facts or events: counts, lists, comparisons, order or dates of events, conclusions.
 Reply with one word: profile, targeted or deep.
 """
+_SENTENCE = re.compile(r"[^?]+\??")
+_FOLLOWING = re.compile(r"\W*(?:and|or|but|what about|how about)\b", re.IGNORECASE)
+"""The beginning of a question that continues the one before it."""
 _REPLY = re.compile(r"\W*(profile|targeted|deep)\b", re.IGNORECASE)
 
 
@@ -72,9 +75,16 @@ def route(
         tier, confidence, reason, decided_by = chosen, max(chances[chosen], 0.8), "the language model chose it", "llm"
     return RoutePlan(
         question=question, tier=tier, intent=intents[tier], confidence=round(confidence, 4), reason=reason,
-        decided_by=decided_by, max_tokens=config.budget(tier), period=find_time(question, now),
+        decided_by=decided_by, max_tokens=config.budget(tier), period=_find_period(question, now),
         history=asks_for_history(question), chances=chances,
     )  # fmt: skip
+
+
+def _find_period(question: str, now: datetime) -> TimeWindow | None:
+    """Return the past time that a question names; of `How often did I run in May? And in June?` the last one."""
+    *before, last = _SENTENCE.findall(question) or [question]
+    named = find_time(f"did I {last}", now) if before and _FOLLOWING.match(last) else None
+    return named or find_time(question, now)
 
 
 def _explain(finding: Finding, intent: Intent) -> tuple[DecidedBy, str]:

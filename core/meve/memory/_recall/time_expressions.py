@@ -77,7 +77,8 @@ _ANY = re.compile(
 """Expressions that may also name when something happens. They count only with words of `_TELLING`."""
 _TELLING = re.compile(
     r"\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)?|report(?:ed)?|ask(?:ed)?|wrote|discuss(?:ed)?"
-    r"|(?:did|was|were|had|have) (?:i|we|my|our))\b",
+    r"|(?:did|was|were|had|have) (?:i|we|my|our)"
+    r"|(?:did|was|were|had|have|has)\b[^?!.]{0,80}\bthis (?:week|month|quarter|year))\b",
     re.IGNORECASE,
 )
 _DIRECTION = re.compile(rf"^(?:on|in|since|during)\ |^last\ (?={_MONTH})|\bthe\ (?!day)|\bof\ ")
