@@ -169,9 +169,10 @@ def open_filled(
     verifier: Verifier | str | None = None,
     tokens: TokenCounter | None = None,
     clock: Clock | None = None,
+    cached_recalls: int = 0,
 ) -> Iterator[GovernedMemory]:
     """Open a new memory that holds each turn as a memory of its session, and is deleted afterwards."""
-    policy = _policy({})
+    policy = _policy({}, cached_recalls=cached_recalls)
     with (
         TemporaryDirectory() as folder,
         GovernedMemory.open(
@@ -191,9 +192,10 @@ def open_filled(
         yield memory
 
 
-def _policy(relevance: Mapping[str, float]) -> Policy:
-    # recalls aren't cached, since each question is asked once
-    return Policy.from_dict({"limits": {"recalls": 0}, "chat_ttl": None, "relevance": relevance})
+def _policy(relevance: Mapping[str, float], *, cached_recalls: int = 0) -> Policy:
+    # most experiments ask each question once, so a cache would only take memory
+    limits = {"recalls": cached_recalls}
+    return Policy.from_dict({"limits": limits, "chat_ttl": None, "relevance": relevance})
 
 
 def _memory_search(memory: GovernedMemory, *, verify: bool = False) -> MemorySearch:

@@ -24,6 +24,8 @@ from meve.types import Candidate, Passage
 
 DEPTH = 200
 """The turns that a flat search ranks: more than the largest budget holds."""
+RECALLS = 32
+"""The recalls that the memory caches, since a question is asked of several tiers and with several budgets."""
 BASELINE, DENSE, RANDOM, HISTORY, MEMORY = (
     "flat hybrid",
     "flat dense",
@@ -95,8 +97,9 @@ def open_systems(
     }
     clock = CaseClock()
     with open_filled(
-        data.turns, models.embedder, verifier=models.verifier, tokens=models.tokens, clock=clock
-    ) as memory:
+        data.turns, models.embedder, verifier=models.verifier, tokens=models.tokens, clock=clock,
+        cached_recalls=RECALLS,
+    ) as memory:  # fmt: skip
         routed = _Routed(memory=memory, clock=clock)
         systems: dict[str, RoutingSystem] = {
             **{name: _flat_system(data, search, models.tokens) for name, search in orders.items()},
