@@ -116,9 +116,10 @@ class MemoryReader:
         shift = len(candidate.passage.content) - len(candidate.passage.text)
         shifted = [(start + shift, end + shift) for start, end in spans]
         try:
-            return scorer.score_sentences(Query(text=question), [candidate], [shifted])[0].tolist()
+            rated = scorer.score_sentences(Query(text=question), [candidate], [shifted])
         except QueryError:  # longer than the verifier's limit
-            return scorer.score_sentences(Query(text=question[-_LONGEST:]), [candidate], [shifted])[0].tolist()
+            rated = scorer.score_sentences(Query(text=question[-_LONGEST:]), [candidate], [shifted])
+        return list(map(float, rated[0]))
 
     def hand_out(self, recall: R) -> R:
         """Log that the memories of a recall are handed out, and return it. The log's write may wait."""
