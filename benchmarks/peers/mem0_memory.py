@@ -16,12 +16,23 @@ from langchain_meve import MeVeEmbeddings
 from meve.evaluation.experiments.memory.recall import K, MemorySearch
 from meve.evaluation.experiments.memory.talks import Turns
 from meve.evaluation.experiments.routing.systems import DEPTH
+from meve.ports import Embedder
 
 DIMENSION, DIMENSION_OF_MINILM = 256, 384
 """The dimensions of MeVe's built-in embedder, and of MiniLM."""
 
 
-def mem0(turns: Turns, *, k: int = K, embedder: str | None = None, dimension: int = DIMENSION) -> MemorySearch:
+class PassageEmbeddings(MeVeEmbeddings):
+    """Embeds every text as a passage: mem0 embeds what it stores as queries, which may not be long."""
+
+    def embed_query(self, text: str) -> list[float]:
+        """Return the vector of a text."""
+        return self.embed_documents([text])[0]
+
+
+def mem0(
+    turns: Turns, *, k: int = K, embedder: Embedder | str | None = None, dimension: int = DIMENSION
+) -> MemorySearch:
     """Store the turns without inference; return the search for the best k of a user."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -32,7 +43,7 @@ def mem0(turns: Turns, *, k: int = K, embedder: str | None = None, dimension: in
     memory = Memory.from_config(
         {
             "vector_store": {"provider": "qdrant", "config": store},
-            "embedder": {"provider": "langchain", "config": {"model": MeVeEmbeddings(embedder)}},
+            "embedder": {"provider": "langchain", "config": {"model": PassageEmbeddings(embedder)}},
             "llm": {"provider": "openai", "config": {"api_key": "none: it is never asked"}},
         }
     )
