@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from meve.memory.stores._sql.key_file import DataKey, KeyFile
 from meve.memory.stores._sql.rows import FOUND_BY, unpack_values
 from meve.memory.stores._sql.vault import read_setting
+from meve.memory.stores.sqlite._database import SqliteConnection
 from tests.memory.erasing_child import MARKS, MASTER
 
 SENTINEL = re.compile(r"qzxom(\d+)zy", re.IGNORECASE)
@@ -289,7 +290,8 @@ class Copy:
         """
         found = {}
         with closing(sqlite3.connect(self.file)) as connection:
-            opened = KeyFile.open(keys, read_setting(connection, "key_file"), MASTER if is_locked else None)
+            file_id = read_setting(SqliteConnection(connection), "key_file")
+            opened = KeyFile.open(keys, file_id, MASTER if is_locked else None)
             data = keys.read_bytes()
             slots = {data[at : at + 8]: data[at : at + 32] for at in range(4096, len(data), 32)}
             owners = dict(connection.execute("SELECT no, key FROM users"))
