@@ -21,8 +21,8 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation.experiments.memory.recall import FUSED, make_baselines, open_filled
-from meve.evaluation.experiments.routing.cases import SETS, RoutingCase, RoutingSet
-from meve.evaluation.experiments.routing.experiment import sample_cases
+from meve.evaluation.experiments.routing.cases import RoutingCase, RoutingSet
+from meve.evaluation.experiments.routing.experiment import SETS, sample_cases
 from meve.evaluation.experiments.routing.systems import CaseClock
 from meve.evaluation.measures.answers import normalize_answer
 from meve.memory import GovernedMemory
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--llm", required=True, help="a folder, a model's name, or a server's address")
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=30, help="questions of each set")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=["locomo", "longmemeval"])
     options = parser.parse_args()
     options.to.mkdir(parents=True, exist_ok=True)
     llm = StoredReplies(options.llm, options.to / "replies.jsonl")

@@ -24,7 +24,8 @@ from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.components.verifiers import resolve_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder
 from meve.evaluation.experiments.memory.recall import open_filled
-from meve.evaluation.experiments.routing.cases import SETS, Half
+from meve.evaluation.experiments.routing.cases import Half
+from meve.evaluation.experiments.routing.experiment import SETS
 from meve.evaluation.experiments.routing.systems import CaseClock
 from meve.routing import MemoryRouter, RouterConfig
 from meve.routing._sufficiency import EvidenceFeatures
@@ -153,7 +154,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cache", type=Path, required=True)
-    parser.add_argument("--sets", nargs="+", default=[OWN, *SETS])
+    parser.add_argument("--sets", nargs="+", default=[OWN, "locomo", "longmemeval"])
     parser.add_argument("--table", action="store_true", help="measure on the other halves")
     options = parser.parse_args()
     options.cache.mkdir(parents=True, exist_ok=True)
