@@ -102,6 +102,17 @@ def test_key_file_of_another_memory_is_refused(file, clock, tmp_path):
         assert memory.get("tea", user_id="alice").text == "I like tea."
 
 
+@pytest.mark.parametrize("content", [b"shopping: tea\n", bytes(100) + b"x" * 5_000])
+def test_file_in_place_of_the_keys_of_a_new_memory_is_not_overwritten(file, clock, content):
+    """Somebody's own file; an empty one, or one of zeros, is left by a process that was stopped."""
+    key_file(file).write_bytes(content)
+    with pytest.raises(KeyFileError, match="exists, and is no key file: give another path, or move it away"):
+        open_memory(file, clock=clock)
+    assert key_file(file).read_bytes() == content
+    key_file(file).write_bytes(bytes(5_000))
+    open_memory(file, clock=clock).close()
+
+
 @pytest.mark.parametrize("content", [b"", b"x" * 5_000])
 def test_damaged_key_file_is_refused(file, clock, content):
     open_memory(file, clock=clock).close()

@@ -109,10 +109,13 @@ class KeyFile:
         """Create a key file, in place of one that no database uses yet.
 
         Raises:
-            KeyFileError: the file belongs to another database.
+            KeyFileError: the file belongs to another database, or is no key file.
         """
         create_private(path)
         with _mapped(path), FileIO(path, "r+b") as file:
+            begin = _read(file, 0, _FIRST)
+            if any(begin) and not any(begin.startswith(_MAGIC, place) for place in _PLACES):
+                raise KeyFileError(f"{path} exists, and is no key file: give another path, or move it away")
             if _read(file, _IN_USE, 1) == b"\x01":
                 raise KeyFileError(
                     f"{path} holds the keys of a memory that isn't in the database: restore that memory, or move the "
