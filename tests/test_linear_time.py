@@ -240,6 +240,7 @@ def test_long_runs_are_read_within_seconds(read, text):
         (split_sentences, ["``", "`", "\u201c", "(", "[", "a. `", "a\n"]),
         (PatternSecretDetector().find_secret, ["passport-", "passport ", "ssn", "tax id-1"]),
         (PatternSecretDetector().find_secret, ["secret", "api_key", "password_", "secret.", "x=secret "]),
+        (PatternSecretDetector().find_secret, ["eyJ", "eyJhbGciOiJI.", "-eyJhbGciOiJI"]),
     ],
 )
 def test_long_runs_take_linear_time(read, pieces):

@@ -1,8 +1,10 @@
 """Secrets: found at every door, and made private or refused by the policy."""
 
+import json
 import subprocess
 import sys
 import time
+from base64 import urlsafe_b64encode
 from types import SimpleNamespace
 
 import pytest
@@ -93,6 +95,14 @@ def test_code_of_an_item_is_found_by_its_name(memory):
     memory.items.put(("house",), "wifi password", {"value": "Tulip2020"}, user_id="ann")
     memory.items.put(("house",), "colour", {"value": "blue"}, user_id="ann")
     assert [r.policy_class == "private" for r in memory.list(user_id="ann")] == [True, False, True]
+
+
+@pytest.mark.parametrize("place", [0, 1_200, 1_650, 3_300])
+def test_long_token_is_found_anywhere_in_a_long_line(place):
+    header, payload = ({"alg": "RS256", "typ": "JWT"}, {"sub": "x" * 700})
+    token = ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (header, payload))
+    line = "green tea " * 500
+    assert PatternSecretDetector().find_secret(f"{line[:place]} {token}.{'c2ln' * 80} {line[place:]}") == "credential"
 
 
 def test_long_text_takes_linear_time():

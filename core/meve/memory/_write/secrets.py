@@ -35,8 +35,11 @@ _CREDENTIAL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A credential that is told or assigned, such as `my PIN is 4711`; its value holds a digit."""
-_KEY_PREFIX = re.compile(r"\b(?:sk-ant-[\w-]{20,}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|github_pat_\w{40,})")
-"""Keys of services that detect-secrets lacks."""
+_KEY_PREFIX = re.compile(
+    r"\b(?:sk-ant-[\w-]{20,}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|github_pat_\w{40,})"
+    r"|(?<![\w-])eyJ[\w-]{10,}+\.ey[\w-]{10}"
+)
+"""Keys of services that detect-secrets lacks, and JSON web tokens, which may be longer than what it reads at once."""
 _CARD = re.compile(r"(?<![\d.-])[2-6]\d{3}(?:[ \xa0\u2013-]?\d){9,15}(?![\d-])")
 _ACCOUNT = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?:[ \xa0]?[A-Z\d]{4}){2,7}(?:[ \xa0]?[A-Z\d]{1,3})?(?!\w)", re.IGNORECASE)
 _ACCOUNT_DIGITS = 12
@@ -52,7 +55,7 @@ _IDENTITY = re.compile(
 
 _WINDOW, _SHARED = 2_000, 300
 """The characters of a line that detect-secrets reads at once, and how many of them it reads again in the next part: its
-patterns take quadratic time. No key that they find is longer than what is shared."""
+patterns take quadratic time. Only JSON web tokens may be longer than what is shared, and `_KEY_PREFIX` finds them."""
 _LONG_WORD = re.compile(r"(\w{20})\w+(\w{20})")
 """A word of over 40 characters, whose length squared counts in the time that finding names such as `api_key` takes."""
 
