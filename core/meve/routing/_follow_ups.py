@@ -7,7 +7,7 @@ from meve.routing._topic import topic_stems
 
 _OPENING = re.compile(
     r"\W*(?:and|or|but|also|then|(?:and |so )?(?:what|how) about|what else|who else|where else|anything else|why"
-    r"|since when|until when|how so|which one|when(?: was that| exactly)?\W*$)\b",
+    r"|since when|until when|how so|which one|when(?= exactly\W*$|\W*$))\b",
     re.IGNORECASE,
 )
 _REFERRING = re.compile(
