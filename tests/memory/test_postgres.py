@@ -67,6 +67,8 @@ def test_tenants_of_a_database_share_nothing(url):
         assert len(list(other.audit.events())) == 5
     with pytest.raises(KeyFileError, match="holds the keys of another memory"):
         open_memory(url, tenant="acme", key_file=url.keys.with_name("other.keys"))
+    with pytest.raises(KeyFileError, match="if it is another tenant's, give this one a key_file of its own"):
+        open_memory(url, tenant="third", key_file=url.keys.with_name("other.keys"))
 
 
 def test_every_key_begins_with_the_tenant(url):
@@ -282,6 +284,8 @@ def test_failed_key_is_reported_and_made_up_for_at_the_next_opening(url, monkeyp
         ({"key_file": "missing/folder/x.keys"}, "folder that exists"),
         ({"key_file": "x.keys", "tenant": " "}, "tenant must be a name"),
         ({"key_file": "x.keys", "tenant": 7}, "tenant must be a name"),
+        ({"key_file": "x.keys", "tenant": "a\0"}, "tenant must be a name of printable characters"),
+        ({"key_file": "x.keys", "tenant": "a\ud800"}, "tenant must be a name of printable characters"),
     ],
 )
 def test_invalid_arguments_are_refused(arguments, message):

@@ -118,8 +118,8 @@ class KeyFile:
                 raise KeyFileError(f"{path} exists, and is no key file: give another path, or move it away")
             if _read(file, _IN_USE, 1) == b"\x01":
                 raise KeyFileError(
-                    f"{path} holds the keys of a memory that isn't in the database: restore that memory, or move the "
-                    "key file away"
+                    f"{path} holds the keys of another memory: if that one was lost, restore that memory, or move the "
+                    "key file away; if it is another tenant's, give this one a key_file of its own"
                 )
             key = cls(path, os.urandom(16), os.urandom(32))
             _write(file, 0, bytes(_FIRST))

@@ -50,8 +50,8 @@ class PostgresStore(SqlStore):
             MissingExtraError: psycopg isn't installed.
         """
         check_master_key(master_key)
-        if not isinstance(tenant, str) or not tenant.strip() or "\0" in tenant:
-            raise ConfigurationError(f"tenant must be a name, got {tenant!r:.80}")
+        if not isinstance(tenant, str) or not tenant.strip() or not tenant.isprintable():
+            raise ConfigurationError(f"tenant must be a name of printable characters, got {tenant!r:.80}")
         path = Path(key_file).resolve()
         if not path.parent.is_dir():
             raise ConfigurationError(f"key_file must stand in a folder that exists, got {str(key_file)!r:.200}")
