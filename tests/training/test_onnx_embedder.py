@@ -96,6 +96,11 @@ def test_samples_are_needed(whole: Path, tmp_path: Path) -> None:
         quantize_embedder(whole, tmp_path / "small", [])
 
 
+def test_folder_of_the_model_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="to must be another folder than the model's"):
+        quantize_embedder(str(tmp_path), tmp_path / "onnx" / "..", TEXTS)
+
+
 def test_missing_model_error_names_it(tmp_path: Path) -> None:
     with pytest.raises(ModelNotFoundError, match="nowhere"):
         quantize_embedder(tmp_path / "nowhere", tmp_path / "small", TEXTS)

@@ -45,12 +45,14 @@ def quantize_embedder(folder: str | Path, to: str | Path, samples: Sequence[str]
     Raises:
         MissingExtraError: onnx or sentence-transformers isn't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
-        ConfigurationError: no samples.
+        ConfigurationError: no samples, or `to` is the model's own folder.
         ModelError: the model has another kind of vectors, can't be exported, or its vectors change too much; nothing
             is written.
     """
     if isinstance(samples, str) or not samples:
         raise ConfigurationError(f"samples must be a list of at least one passage, got {samples!r:.40}")
+    if Path(folder).resolve() == Path(to).resolve():
+        raise ConfigurationError(f"to must be another folder than the model's, got {str(to)!r:.200}")
     with require_imports("quantising an embedder", dict.fromkeys(("onnx", "sentence_transformers"), "onnx")):
         import onnx  # noqa: F401  torch writes the file through it
         from sentence_transformers import SentenceTransformer
