@@ -148,8 +148,7 @@ class KeyFile:
             raise KeyFileError(f"{path} holds the keys of another memory: put back the key file of this one")
         if is_wrapped and master is None:
             raise KeyFileError(f"{path} is locked with a master key, and none was given: give master_key")
-        root = _unwrap(sealed, found, master, path) if is_wrapped else sealed[:32]
-        key = cls(path, found, root)
+        key = cls(path, found, _unwrap(sealed, found, master, path) if is_wrapped else sealed[:32])
         key.is_settled = len(headers) == 1 and is_wrapped is (master is not None)
         return key
 
@@ -353,13 +352,12 @@ def _unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, path: Path)
 
 def _headers(file: FileIO) -> dict[int, tuple[bytes, int, bool, bytes]]:
     """Return by place the headers that are whole: id, generation, whether wrapped, and the root secret."""
-    found = {}
+    found: dict[int, tuple[bytes, int, bool, bytes]] = {}
     for place in _PLACES:
         data = _read(file, place, _HEADER.size + _CHECKSUM)
         packed, checksum = data[: _HEADER.size], data[_HEADER.size :]
         if packed[: len(_MAGIC)] == _MAGIC and blake2b(packed, digest_size=_CHECKSUM).digest() == checksum:
-            _, file_id, generation, is_wrapped, sealed = _HEADER.unpack(packed)
-            found[place] = (file_id, generation, is_wrapped, sealed)
+            found[place] = _HEADER.unpack(packed)[1:]
     return found
 
 
