@@ -47,7 +47,7 @@ def test_prompt_quotes_memories_as_data(memory):
 @pytest.mark.parametrize(
     ("reply", "check"),
     [
-        ("", "empty"), ("ESCALATE_REQUIRED", "escalate_required"), ("I don't know.", "not_found"),
+        ("", "empty"), ("!!!", "short"), ("ESCALATE_REQUIRED", "escalate_required"), ("I don't know.", "not_found"),
         ("Sorry, I couldn't find this in your memories.", "not_found"),
         ("The memories do not mention a dog.", "not_found"), ("Not mentioned", "not_found"),
         ("There is no information about that.", "not_found"), ("Unknown.", "not_found"),

@@ -12,7 +12,7 @@ from meve.testing.fakes import FakeClock
 
 TOLD = (
     "I ran 8 km with Laura Novak.", "I ran 12 km in Slovenia.", "I bought a cello for 900 pounds.",
-    "I sold my guitar for 250 pounds, and I am allergic to nuts.",
+    "I sold my guitar for 250 pounds, and I am allergic to nuts.", "I paid 1,900 and 150 pounds for repairs at 21:00.",
 )  # fmt: skip
 
 
@@ -33,6 +33,8 @@ def missing(told, answer, question="What did I do?", *, calculated=False):
         ("With Laura", ()), ("Laura Novak", ()), ("Petra Novak", ("Petra",)), ("You ran with Dave.", ("Dave",)),
         ("It was a Slovenian run.", ()), ("12 km", ()), ("Twelve", ()), ("13 km", ("13",)), ("In May 2026", ()),
         ("In April", ()), ("In October", ("october",)), ("In 2019", ("2019",)), ("On 3 May", ()),
+        ("1,900 pounds", ()), ("It cost 1900.", ()), ("2,100 pounds", ("2100",)),
+        ("At 9 pm", ()), ("9 p.m.", ()), ("21:00", ()), ("At 7 pm", ("7",)),
     ],
 )  # fmt: skip
 def test_names_numbers_and_dates_must_be_told(told, answer, unknown):
@@ -47,6 +49,8 @@ def test_names_numbers_and_dates_must_be_told(told, answer, unknown):
         ("How often did I run?", "47 times", False), ("How many km did I run?", "908", False),
         ("How long ago did I run?", "A week ago", True), ("When did I run?", "In October", True),
         ("When did I run?", "In 1998", False), ("When did I run?", "8 years ago, in 2018", True),
+        ("How much did I pay for repairs?", "2,050 pounds", True),
+        ("How long ago did I run?", "A week and a half", True),
     ],
 )  # fmt: skip
 def test_numbers_of_a_calculation_may_be_computed(told, question, answer, passes):

@@ -5,7 +5,10 @@ from datetime import timedelta
 import pytest
 
 from meve.memory import format_recall
+from meve.types import Candidate
 from meve.routing import MemoryRouter, RouterConfig
+from meve.routing._tiers import _trim
+from meve.types import Passage
 
 
 def tell(memory, clock, *texts, source="chat_user"):
@@ -96,3 +99,12 @@ def test_all_that_matches_is_shown_though_weak(static_memory, clock):
     router = MemoryRouter(static_memory, user_id="alice", config=config)
     recall = router.recall("How many laps did I run around the park?")
     assert recall.shown == recall.matching == 13
+
+
+def test_negative_scores_leave_out_nothing_better_than_the_best():
+    candidates = [
+        Candidate(passage=Passage(id=f"m{n}", text="hiking"), origin="dense", score=-0.2, verified=n == 0)
+        for n in range(6)
+    ]
+    kept, dropped = _trim(candidates)
+    assert (len(kept), dropped) == (6, [])

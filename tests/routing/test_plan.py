@@ -26,6 +26,8 @@ from tests.routing.conftest import Script
         ("How many days passed between the concert and my exam?", Tier.DEEP),
         ("Which came first, the concert or my exam?", Tier.DEEP),
         ("Would Sam enjoy a cooking class?", Tier.DEEP),
+        ("Can you tell me how many times I went hiking?", Tier.DEEP),
+        ("Which dish did you suggest for dinner?", Tier.TARGETED),
         ("Summarise what we discussed about the garden.", Tier.DEEP),
     ],
 )
@@ -36,11 +38,21 @@ def test_question_goes_to_its_tier(router, question, tier):
 
 
 @pytest.mark.parametrize(
-    "question", ["Hi there!", "Thanks a lot", "Write a poem about autumn", "How do I boil eggs?", "How are you?"]
-)
+    "question",
+    ["Hi there!", "Thanks a lot", "Write a poem about autumn", "How do I boil eggs?", "How are you?",
+     "Hi there, how are you?", "Good morning! How's it going?", "Thanks, that's great", "Ok. You are very kind!",
+     "Can you tell me how to boil eggs?", "Can you recommend me a new book?", "What do you suggest for dinner?"],
+)  # fmt: skip
 def test_question_that_needs_no_memory_is_profile_and_needs_no_evidence(router, question):
     plan = router.plan(question)
     assert (plan.tier, plan.needs_memory) == (Tier.PROFILE, False)
+
+
+@pytest.mark.parametrize(
+    "question", ["What's up with my wrist?", "Hey, how's it going with my house?", "Thanks, where did I park the car?"]
+)
+def test_question_in_the_words_of_small_talk_needs_memory(router, question):
+    assert router.plan(question).needs_memory
 
 
 def test_unclear_question_goes_to_the_heavier_tier(routed_memory):

@@ -14,10 +14,10 @@ from meve.routing._topic import topic_stems
 
 _WRAPPING = """
 user answer question memory according yes yeah yep no nope any more anymore longer still yet right correct indeed dr mr
-mrs ms
+mrs ms pm p m
 """
 _PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
-"""Stems of words that wrap an answer or go with a yes, a no or a name, as in `The user's answer is: Oslo`."""
+"""Stems of words that wrap an answer or go with a yes, a no, a name or an hour, as in `The user's answer is: Oslo`."""
 _MONTHS = [
     "january",
     "february",
@@ -54,6 +54,7 @@ NUMBERS = {
     **{word: 10.0 * n for n, word in enumerate(_TENS.split(), 2)},
     "thousand": 1_000.0, "once": 1.0, "twice": 2.0, "thrice": 3.0, "dozen": 12.0, "couple": 2.0, "half": 0.5,
 }  # fmt: skip
+_CLOCK = re.compile(r"\b(\d{1,2})(?::[0-5]\d|\s?[ap]\.?m\b)", re.IGNORECASE)
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _CAPITAL = re.compile(r"(?<![\w'])[A-Z\u00c0-\u00de][\w'-]*")
 _BEFORE = re.compile(r"(?:^|[.!?:;\"\n(])[\s\"'*\[(-]*$")
@@ -132,8 +133,9 @@ def look_up(answer: str, question: str, told: Told, *, calculated: bool) -> Look
     asked = frozenset(content_stems(question))
     known = told.stems | asked
     missing = [name for name in find_names(answer) if not all(_is_known(stem, known) for stem in content_stems(name))]
-    missing += _find_unknown_times(answer, known, told, calculated=calculated)
-    allowed = {*told.numbers, *find_numbers(question), *(_compute(told, question, answer) if calculated else ())}
+    allowed = {*told.numbers, *find_numbers(question), *_find_hours(told.texts)}
+    allowed |= _compute(told, question, answer) if calculated else set()
+    missing += _find_unknown_times(answer, known, told, allowed, calculated=calculated)
     missing += [f"{number:g}" for number in _count_numbers(answer) if number not in allowed]
     wanted = {word for word in content_stems(answer) if word not in asked | _PHRASES and _to_number(word) is None}
     wanted -= _CALCULABLE if calculated else _MONTH_STEMS
@@ -226,10 +228,18 @@ def _is_year(number: float) -> bool:
     return number.is_integer() and 1_800 <= number <= 2_200
 
 
-def _find_unknown_times(answer: str, known: Collection[str], told: Told, *, calculated: bool) -> list[str]:
+def _find_hours(texts: Iterable[str]) -> set[float]:
+    """Return the hours of times of day in texts as another clock tells them: 9 for `21:00`, 21 for `9 pm`, and 0."""
+    hours = {float(match[1]) for text in texts for match in _CLOCK.finditer(text)}
+    return {hour + half for hour in hours for half in (-12.0, 12.0)} | {0.0 for _ in hours}
+
+
+def _find_unknown_times(
+    answer: str, known: Collection[str], told: Told, allowed: Collection[float], *, calculated: bool
+) -> list[str]:
     """Return the years of an answer more than a year from the evidence's dates, and months more than a month from them.
 
-    Months of a calculation may be any.
+    Numbers that may be told are no unknown years: `1,900 euros`. Months of a calculation may be any.
     """
     years = {float(day.year + offset) for day in told.days for offset in (-1, 0, 1)}
     if calculated:
@@ -237,9 +247,7 @@ def _find_unknown_times(answer: str, known: Collection[str], told: Told, *, calc
     months = {_MONTHS[(day.month + offset - 1) % len(_MONTHS)] for day in told.days for offset in (-1, 0, 1)}
     named = [word for word in words(answer) if word in _NAMED_MONTHS and not calculated]
     unknown = [month for month in named if month not in months and base_stem(month) not in known]
-    return unknown + [
-        f"{n:g}" for n in find_numbers(answer) if _is_year(n) and n not in years and f"{n:g}" not in known
-    ]
+    return unknown + [f"{n:g}" for n in find_numbers(answer) if _is_year(n) and n not in years and n not in allowed]
 
 
 def _compute(told: Told, question: str, answer: str) -> set[float]:
@@ -251,7 +259,7 @@ def _compute(told: Told, question: str, answer: str) -> set[float]:
         computed |= sums | {total / size for total in sums}
     for first, second in combinations(numbers, 2):
         computed |= {abs(first - second), first * second}
-    return computed | ({float(span) for span in _spans(told.days)} if _SPAN.search(answer) else set())
+    return computed | ({NUMBERS["half"], *map(float, _spans(told.days))} if _SPAN.search(answer) else set())
 
 
 def _spans(days: Sequence[date]) -> Iterable[int]:

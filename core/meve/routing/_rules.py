@@ -29,6 +29,10 @@ _ATTRIBUTE = (
     r"|native language|mother tongue|religion|marital status|relationship status|identity|gender|pronouns|height|weight"
     r"|blood type|shoe size|zodiac sign|star sign|allerg(?:y|ies)|diet|time ?zone|major|degree|school|hobb(?:y|ies))"
 )
+_OPENER = (
+    r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
+    r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
+)
 _HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|believe in|want|need|usually \w+)"
 
 
@@ -55,11 +59,12 @@ def _rule(intent: Intent, reason: str, *patterns: str) -> _Rule:
 _RULES = (
     _rule(
         "chat", "it is small talk",
-        r"^(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
-        r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)\b"
-        r"(?: \w+){0,4}[ .!,)]*$",
-        r"^(?:hi|hello|hey)?[ ,]*(?:how are you|how's it going|what's up|how do you do|who are you|what can you do"
-        r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?: \w+){0,3}[ ?!.]*$",
+        rf"^{_OPENER}\b(?: \w+){{0,4}}[ .!,)]*$",
+        rf"^{_OPENER}\b(?: \w+){{0,4}}[.!,]+ (?:that|this|it|you)(?:'s|'re| is| was| are| were)"
+        r"(?: (?!i\b|my\b|our\b)\w+){1,4}[ .!)]*$",
+        rf"^(?:{_OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
+        r"|how do you do|who are you|what can you do"
+        r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?! with\b)(?: \w+){0,3}[ ?!.]*$",
     ),
     _rule(
         "overview", "it asks for all that is known of the user",
@@ -94,7 +99,8 @@ _RULES = (
     _rule(
         "fact", "it asks for what was said before",
         r"\bremind me\b", r"\b(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)\b",
-        r"\b(?:did you|you) (?:just |previously |originally )?"
+        r"\b(?:did you|(?<!\bcan )(?<!\bcould )(?<!\bwould )(?<!\bwill )(?<!\bdo )you)"
+        r" (?:just |previously |originally )?"
         r"(?:recommend|suggest|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said)(?:e?d)?\b",
         r"\b(?:does|did|do|has|have|is) (?!you\b|i\b|we\b)\w+(?: \w+)? (?:recommend|suggest|advis|propos)"
         r"(?:e?d|es?|ing)?\b",
@@ -189,7 +195,8 @@ _RULES = (
     ),
     _rule(
         "general", "it asks how something is done in general",
-        r"^(?:how (?:do|can|should|would|could) (?:i|you|we|one)|how to"
+        r"^(?:(?:can|could|would|will) you (?:please )?(?:tell|show|teach|explain to) me )?"
+        r"(?:how (?:do|can|should|would|could) (?:i|you|we|one)|how to"
         r"|what(?:'s| is) the (?:best|easiest|right) way)\b",
         r"^(?:what does .{1,60} mean|define|explain|what(?:'s| is) the (?:meaning|definition|capital|population"
         r"|formula) (?:of|for))\b",

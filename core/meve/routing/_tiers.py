@@ -181,7 +181,8 @@ def _trim(candidates: Sequence[Candidate], matching: Set[str] = frozenset()) -> 
     """Return the candidates, best first; where one answers, without those far below the best that don't match."""
     if not any(candidate.verified for candidate in candidates):
         return list(candidates), []
-    least = _LEAST_SHARE * (candidates[0].score or 0.0)
+    best = candidates[0].score or 0.0
+    least = min(best, _LEAST_SHARE * best)  # a score may be negative
     firm = {c.id for c in candidates[:_KEPT_ANYWAY]} | matching
     return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
 

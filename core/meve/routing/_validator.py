@@ -157,7 +157,7 @@ def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: R
         return _name_missing(found, "short")
     if _PARTLY <= found.share <= _MOSTLY and config.grounding == "verifier":
         return _ask_verifier([answer], told, config, verify)
-    passed = found.share > _MOSTLY
+    passed = found.share > _MOSTLY and any(map(str.isalnum, answer))
     are = "the words of the short answer are" if passed else "most words of the short answer aren't"
     return Verdict(passed=passed, check="short", reason=f"{are} in the evidence", score=found.share)
 
