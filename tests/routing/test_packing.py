@@ -5,10 +5,9 @@ from datetime import timedelta
 import pytest
 
 from meve.memory import format_recall
-from meve.types import Candidate
 from meve.routing import MemoryRouter, RouterConfig
 from meve.routing._tiers import _trim
-from meve.types import Passage
+from meve.types import Candidate, Passage
 
 
 def tell(memory, clock, *texts, source="chat_user"):
