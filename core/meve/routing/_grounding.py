@@ -18,20 +18,8 @@ mrs ms pm p m
 """
 _PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
 """Stems of words that wrap an answer or go with a yes, a no, a name or an hour, as in `The user's answer is: Oslo`."""
-_MONTHS = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-]
+_LISTED_MONTHS = "january february march april may june july august september october november december"
+_MONTHS = _LISTED_MONTHS.split()
 _NAMED_MONTHS = frozenset(_MONTHS) - {"may"}
 """The months whose names are no other word."""
 _MONTH_STEMS = frozenset(map(base_stem, _NAMED_MONTHS))
@@ -55,9 +43,9 @@ NUMBERS = {
     "thousand": 1_000.0, "once": 1.0, "twice": 2.0, "thrice": 3.0, "dozen": 12.0, "couple": 2.0, "half": 0.5,
 }  # fmt: skip
 _CLOCK = re.compile(r"\b(\d{1,2})(?::[0-5]\d|\s?[ap]\.?m\b)", re.IGNORECASE)
-_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_ORDINAL = re.compile(r"(?<!\d)(\d+)(?:st|nd|rd|th)")
 _CAPITAL = re.compile(r"(?<![\w'])[A-Z\u00c0-\u00de][\w'-]*")
-_BEFORE = re.compile(r"(?:^|[.!?:;\"\n(])[\s\"'*\[(-]*$")
+_OPENING = re.compile(r"[\s\"'*\[(-]*")
 _ROOT, _ENDING = 4, 2
 """Words of one root share at least so many letters, and all but so many: `Slovenia` and `Slovenian`."""
 _MOST_NUMBERS = 10
@@ -168,18 +156,29 @@ def find_names(text: str) -> list[str]:
     for place, match in enumerate(matches):
         word = match[0].removesuffix("'s")
         follows = place + 1 < len(matches) and text[match.end() : matches[place + 1].start()] == " "
-        if _BEFORE.search(text[max(match.start() - 20, 0) : match.start()]) and not follows:
+        if not follows and _begins_sentence(text[max(match.start() - 20, 0) : match.start()]):
             continue
         if word.lower() not in FUNCTION_WORDS and base_stem(word.lower()) not in _CALCULABLE | NUMBERS.keys():
             names.append(word)
     return names
 
 
-def split_clauses(answer: str) -> list[str]:
-    """Return the sentences of an answer, and those that `and`, `;` or a list joins apart, each of two words at least.
+def _begins_sentence(before: str) -> bool:
+    """Return whether what stands before a word ends a sentence, or opens a line, a quotation or a parenthesis."""
+    backwards = before[::-1]
+    signs = _OPENING.match(backwards)
+    assert signs is not None
+    rest = backwards[signs.end() :]
+    return not rest or rest[0] in ".!?:;" or not set('"\n(').isdisjoint(signs.group())
 
-    >>> split_clauses("She is a nurse and lives in Bonn. Yes.")
-    ['She is a nurse', 'lives in Bonn.']
+
+def split_clauses(answer: str) -> list[str]:
+    """Return the sentences of an answer, and those that `and`, `;` or a list joins apart.
+
+    Those with less than two words besides function words are left out, if others remain.
+
+    >>> split_clauses("She works as a nurse and lives in Bonn. Yes.")
+    ['She works as a nurse', 'lives in Bonn.']
     """
     parts = [part.strip() for sentence in split_sentences(answer[:_LONGEST]) for part in _JOINT.split(sentence)]
     telling = [part for part in parts if len(set(content_stems(part))) >= _LEAST_WORDS]

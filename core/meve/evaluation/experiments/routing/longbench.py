@@ -29,7 +29,6 @@ _CONTEXTS: Mapping[str, tuple[str, str]] = {
     "triviaqa": ("\nPassage:\n", "\nQuestion:"),
 }
 """What stands before and after the documents of each task's prompts; of several, the last counts."""
-_QUESTION = re.compile(r"Question:\s*(?P<question>[^\n]+)\s*Answer:\s*$")
 _DOCUMENT = re.compile(r"(?:^|\n)Passage \d+:\n")
 _AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
@@ -75,10 +74,11 @@ def _context(row: Row, task: str) -> str:
 
 
 def _question(row: Row) -> str:
-    match = _QUESTION.search(row.text("prompt"))
-    if match is None:
+    prompt = row.text("prompt").rstrip()
+    _, before, question = prompt.removesuffix("Answer:").rpartition("Question:")
+    if not (prompt.endswith("Answer:") and before and question.strip()):
         raise row.error("the prompt must end with a question")
-    return match["question"].strip()
+    return question.strip()
 
 
 def _cut(context: str) -> Iterator[tuple[int, str]]:
