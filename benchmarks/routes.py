@@ -1,4 +1,4 @@
-"""How often the router chooses the tier of a question's type: all questions of the sets, without any memory.
+"""Measure how often the router chooses the tier of a question's type, for all questions of the sets, without a memory.
 
     python -m benchmarks.routes --data DATA
 

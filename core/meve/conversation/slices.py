@@ -199,7 +199,7 @@ def check_slice(cut: object, graph: TurnGraph, anchor: str, policy: SlicePolicy)
 
 
 _Refusal: TypeAlias = tuple[int, Edge, ClosedReason, float]
-"""Of a closed turn: the position of the turn beside it, the edge between them, the reason, and the priority."""
+"""For a closed turn: the position of the turn beside it, the edge between them, the reason, and the priority."""
 
 Side: TypeAlias = Literal["line", "below", "beside"]
 """Where the walk stands: at the anchor or an ancestor, below the anchor, or in another branch."""

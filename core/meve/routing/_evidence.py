@@ -39,7 +39,7 @@ class RoutedRecall(Recall):
 
     @property
     def by_day(self) -> bool:
-        """Whether the text names a day once, above its memories; always."""
+        """True: each day is a heading above its memories."""
         return True
 
     @property

@@ -49,7 +49,7 @@ class Recall(Context):
 
     @property
     def by_day(self) -> bool:
-        """Whether the text names a day once, above its memories, instead of the date after each."""
+        """True if each day is a heading above its memories; False if the date follows each memory."""
         return False
 
     @property

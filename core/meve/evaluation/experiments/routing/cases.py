@@ -55,7 +55,7 @@ class RoutingCase:
     evidence: frozenset[str]
     """The ids of all turns that the answer needs; empty if there is no answer."""
     one_suffices: bool = False
-    """Whether one of them is enough, since each holds the answer."""
+    """True if one of the evidence turns is enough, because each holds the answer."""
     at: datetime
     """When the question is asked."""
 

@@ -28,7 +28,7 @@ _CONTEXTS: Mapping[str, tuple[str, str]] = {
     "narrativeqa": ("Story: ", "\nNow, answer the question based on"),
     "triviaqa": ("\nPassage:\n", "\nQuestion:"),
 }
-"""What stands before and after the documents of each task's prompts; of several, the last counts."""
+"""The text before and after the documents in each task's prompts. If it stands there several times, the last counts."""
 _DOCUMENT = re.compile(r"(?:^|\n)Passage \d+:\n")
 _AT = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
