@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sybil import Sybil
+from sybil import Example, Sybil
+from sybil.integration.pytest import SybilItem
 from sybil.parsers.markdown import PythonCodeBlockParser
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -49,10 +50,26 @@ def pytest_runtest_setup() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Iterator[None]:
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Skip a test that needs torch, where the run is declared to be without it (`make pythons`)."""
     with _skip_without_torch():
+        if isinstance(item, SybilItem):
+            _run_examples_before(item.example)
         return (yield)
+
+
+_last_example: dict[str, int] = {}
+"""By document: the line of the last example that this process ran."""
+
+
+def _run_examples_before(example: Example) -> None:
+    """Run the examples that stand before one in its document, if another process ran them."""
+    done = _last_example.get(example.path, 0)
+    for each in example.document.examples():
+        if done < each.line < example.line:
+            _last_example[example.path] = each.line
+            each.evaluate()
+    _last_example[example.path] = example.line
 
 
 @contextmanager
