@@ -74,6 +74,21 @@ def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, 
             assert restored.list(user_id="alice") == []
 
 
+def test_erasure_by_another_process_during_opening_does_not_make_the_database_seem_older(file, clock, monkeypatch):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("Zyxomma flies.", user_id="alice", id="s")
+        count = Slots.changes
+
+        def erase_first(self):  # after the database was read, and before the keys are
+            monkeypatch.setattr(Slots, "changes", count)
+            memory.delete("s", user_id="alice")
+            return count(self)
+
+        monkeypatch.setattr(Slots, "changes", erase_first)
+        with open_memory(file, clock=clock) as other:
+            assert other.list(user_id="alice") == []
+
+
 def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, monkeypatch):
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from contextlib import suppress
 
 from meve.errors import KeyFileError
 from meve.memory.stores._sql.database import Connection, Database
@@ -23,19 +24,19 @@ def recover(database: Database, keys: KeyFile, *, accept_older: bool = False) ->
     Raises:
         KeyFileError: one of the two is older than the other.
     """
-    with database.reading() as connection, keys.slots() as slots:
+    with suppress(KeyFileError), database.reading() as connection, keys.slots() as slots:
         vault = Vault(connection, slots, keys.user_hash)
         if _agrees(vault, keys):
             return vault.has_released()
-    if not accept_older:
-        raise KeyFileError(
-            f"{database.name} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
-            "newest copy of the database. To go on with this one, open it with accept_older=True (meve memory "
-            "--accept-older), which destroys the keys of what was added since"
-        )
-    with database.writing() as connection, keys.slots() as slots:
+    with database.writing() as connection, keys.slots() as slots:  # others may have erased between the two readings
         vault = Vault(connection, slots, keys.user_hash)
         if not _agrees(vault, keys):
+            if not accept_older:
+                raise KeyFileError(
+                    f"{database.name} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
+                    "newest copy of the database. To go on with this one, open it with accept_older=True (meve memory "
+                    "--accept-older), which destroys the keys of what was added since"
+                )
             _reconcile(vault)
         return vault.has_released()
 
