@@ -219,7 +219,8 @@ class Workload:
 
     def _do(self, name, n, entry, /, **options):
         """Let the process make a change; kill it sometimes while it does."""
-        self.entries.setdefault(n, entry)
+        if name != "expire":  # the record may be gone, if this is tried again after a kill
+            self.entries.setdefault(n, entry)
         self.process.send(name, n, word(entry.user) if entry.user else "", options)
         if self.random.random() < self.kills:
             time.sleep(self.random.random() * 0.02)

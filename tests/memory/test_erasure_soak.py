@@ -30,9 +30,9 @@ def test_what_is_erased_stands_in_no_file_and_opens_with_no_key(part, tmp_path):
             with Process(file, size["dimension"], work.is_locked, reads=True):
                 while work.erased < target:
                     work.step()
+                work.check()
                 assert readable_files(file.parent) == []
                 checked += check_copy(copy, before, file.with_name("memory.db.keys"), work)
-            work.check()
     assert checked > count / 4
 
 
@@ -41,7 +41,7 @@ def check_copy(copy, before, keys, work):
     stored, after, data = work.stored(), copy.read(keys, work.is_locked), keys.read_bytes()
     erased = {place: secret for place, (words, secret) in before.items() if not words <= stored}
     kept = {place for place, (words, _) in before.items() if words <= stored}
-    assert after.keys() == kept
+    assert after.keys() == kept, {place: before.get(place) for place in after.keys() ^ kept}
     assert not [place for place, secret in erased.items() if secret in data]
     if work.random.random() < 0.1:
         assert copy.read(keys, work.is_locked, marks=False).keys() == kept
