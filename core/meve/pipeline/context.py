@@ -1,6 +1,7 @@
 """Define the result of a retrieval: the text for the prompt, its passages and its trace."""
 
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any
 
 from meve.pipeline.trace import Trace
@@ -43,3 +44,18 @@ class Context:
         ]
         data["trace"] = self.trace.to_dict()
         return data
+
+    def to_html(self) -> str:
+        """Return question, text and the picture of the trace as HTML; passages are named by their title or beginning.
+
+        Unlike the trace's picture, it shows text of the passages.
+        """
+        labels = {p.passage.id: p.passage.title or p.passage.text for p in self.passages}
+        return (
+            f"<p><b>{escape(self.query)}</b></p>"
+            f'<pre style="white-space: pre-wrap">{escape(self.text)}</pre>{self.trace.to_html(labels=labels)}'
+        )
+
+    def _repr_html_(self) -> str:
+        """Show question, text and trace in a notebook."""
+        return self.to_html()

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from html import escape
 from typing import Any, Literal, TypeAlias
 
+from meve.errors import ConfigurationError
 from meve.types import Origin
 
 
@@ -81,6 +83,35 @@ class Trace:
             {name: getattr(c, name) for name in _CANDIDATE} | {"scores": dict(c.scores)} for c in self.candidates
         )
         return data
+
+    def to_svg(self, *, labels: Mapping[str, str] | None = None, max_candidates: int = 40) -> str:
+        """Return a picture: a row for each candidate, a column for each phase, and where and why it was dropped.
+
+        It follows the reader's light or dark colours, and loads nothing.
+
+        Args:
+            labels: what to show in place of ids, by id, such as titles.
+            max_candidates: the largest number of rows, at least 1; of more candidates, those dropped first are left
+                out.
+
+        Raises:
+            ConfigurationError: `max_candidates` is below 1.
+        """
+        from meve.pipeline._trace_picture import draw_trace
+
+        if max_candidates < 1:
+            raise ConfigurationError(f"max_candidates must be at least 1, got {max_candidates!r}")
+        return draw_trace(self, labels or {}, max_candidates)
+
+    def to_html(self, *, labels: Mapping[str, str] | None = None, max_candidates: int = 40) -> str:
+        """Return the picture of `to_svg` as HTML, and why the context isn't sufficient."""
+        reason = str(self.sufficiency.get("reason") or "")
+        note = f"<p>Not sufficient: {escape(reason)}</p>" if reason else ""
+        return f"<div>{self.to_svg(labels=labels, max_candidates=max_candidates)}{note}</div>"
+
+    def _repr_html_(self) -> str:
+        """Show the picture in a notebook."""
+        return self.to_html()
 
 
 _TRACE, _CANDIDATE = (tuple(field.name for field in fields(kind)) for kind in (Trace, CandidateTrace))
