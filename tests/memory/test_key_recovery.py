@@ -9,6 +9,7 @@ import pytest
 
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._sql.key_file import Slots
+from meve.memory.stores._sql.transaction import SqlTransaction
 from meve.memory.stores._sql.vault import Vault
 from tests.memories import as_argument, open_memory
 from tests.memory.sealed_files import copy_to, key_file
@@ -87,6 +88,87 @@ def test_erasure_by_another_process_during_opening_does_not_make_the_database_se
         monkeypatch.setattr(Slots, "changes", erase_first)
         with open_memory(file, clock=clock) as other:
             assert other.list(user_id="alice") == []
+
+
+UNFINISHED = """
+import os, signal, sys
+from meve.memory.stores._sql.transaction import SqlTransaction
+from tests.memories import as_place, open_memory
+def die(transaction):
+    for (sealed,) in transaction._connection.execute("SELECT sealed FROM memories WHERE tenant = :tenant").fetchall():
+        print(bytes(sealed)[:8].hex(), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+memory = open_memory(as_place(sys.argv[1]))
+SqlTransaction.finish = die
+memory.add("Zyxomma flies.", user_id="bob", id="z")
+"""
+
+
+@pytest.mark.parametrize("change", ["add", "forget"])
+def test_key_of_an_unfinished_change_is_destroyed_by_the_next_change_and_never_used_again(
+    file, clock, tmp_path, change
+):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+        memory.add("I like rum.", user_id="alice", id="rum")
+        memory.delete("rum", user_id="alice")  # a slot is free
+    before = copy_to(file, tmp_path / "before")
+    child = subprocess.run(
+        [sys.executable, "-c", UNFINISHED, as_argument(file)], check=False, capture_output=True, text=True
+    )
+    assert child.returncode == -signal.SIGKILL
+    tea, unfinished = sorted(
+        map(bytes.fromhex, child.stdout.split()), key=key_file(file).read_bytes().find
+    )  # the free slots come after
+    assert unfinished in key_file(file).read_bytes()
+    with open_memory(file, clock=clock) as memory:
+        if change == "add":
+            memory.add("More.", user_id="alice", id="more")
+        else:
+            memory.forget_user(user_id="carol")
+        keys = key_file(file).read_bytes()
+        assert unfinished not in keys
+        assert tea in keys
+        size = len(keys)
+        for n in range(20):
+            memory.add("More.", user_id="alice", id=f"more {n}")
+        assert len(key_file(file).read_bytes()) == size  # what was free is used
+        assert memory.audit.verify().ok
+    shutil.copy(key_file(file), key_file(before))
+    with open_memory(before, clock=clock) as restored:  # nothing was erased since
+        assert [r.id for r in restored.list(user_id="alice")] == ["tea"]
+
+
+def test_key_of_a_change_that_failed_is_destroyed_by_the_next_change(memory, file, monkeypatch):
+    marks = []
+
+    def fail(transaction):
+        rows = transaction._connection.execute("SELECT sealed FROM memories WHERE tenant = :tenant").fetchall()
+        marks.extend(bytes(sealed)[:8] for (sealed,) in rows)
+        raise RuntimeError("a test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlTransaction, "finish", fail)
+        with pytest.raises(RuntimeError, match="a test"):
+            memory.add("Zyxomma flies.", user_id="bob")
+    (mark,) = marks
+    assert mark in key_file(file).read_bytes()
+    memory.add("I like tea.", user_id="alice")
+    assert mark not in key_file(file).read_bytes()
+
+
+def test_keys_of_what_an_older_database_lacks_are_kept(file, clock, tmp_path):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+    before = copy_to(file, tmp_path / "before")
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like rum.", user_id="alice", id="rum")
+    shutil.copy(key_file(file), key_file(before))
+    with open_memory(before, clock=clock) as memory:  # by mistake
+        memory.add("I like milk.", user_id="alice", id="milk")
+    shutil.copy(key_file(before), key_file(file))
+    with open_memory(file, clock=clock) as memory:
+        assert memory.get("rum", user_id="alice").text == "I like rum."
 
 
 def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from io import FileIO
+from itertools import groupby
 from pathlib import Path
 from typing import Self, TypeAlias
 
@@ -32,8 +33,9 @@ _PLACES = (0, 512)
 _CHECKSUM = 16
 _CHANGES, _IN_USE = 1024, 1032
 """Where the number of times that keys were destroyed stands, and whether a database uses the file."""
-TIME, ENTRIES = 1040, 1048
-"""Offsets of the latest time seen, in microseconds since 1970, and of the number of log entries that were written."""
+TIME, ENTRIES, TAKEN = 1040, 1048, 1056
+"""Offsets of the latest time seen, in microseconds since 1970, of the number of log entries that were written, and of
+the number of the last transaction that took slots, whether it was finished or not."""
 _FIRST, _SLOT = 4096, 32
 MARK = 8
 """The length of the mark at the beginning of a slot, and of what is sealed with its key."""
@@ -177,8 +179,7 @@ class KeyFile:
 
     def note(self, place: int, number: int) -> None:
         """Note a number. It isn't synced: after a power cut, an earlier one may stand there."""
-        with _mapped(self.path), FileIO(self.path, "r+b") as file:
-            _write(file, place, number.to_bytes(8, "little"))
+        _note(self.path, place, number)
 
     def settle(self, master: MasterKey | None) -> None:
         """Lock the file with a master key: write another header, and then overwrite the former one.
@@ -268,10 +269,15 @@ class Slots:
             slots: their numbers.
             changes: what `changes` returns from then on.
         """
-        secrets = {slot: os.urandom(_SLOT) for slot in slots}
-        if secrets and not 0 <= min(secrets) <= max(secrets) < self.count():
+        numbers = sorted(set(slots))
+        if numbers and not 0 <= numbers[0] <= numbers[-1] < self.count():
             raise StoreCorruptError(f"the memory names a key that {self._path} doesn't have: restore it from a copy")
-        self._write(secrets, changes)
+        runs = ([number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]))
+        self._write({run[0]: os.urandom(_SLOT * len(run)) for run in runs}, changes)
+
+    def note_taken(self, number: int) -> None:
+        """Note that a transaction takes slots, for those after it, should it not be finished."""
+        _note(self._path, TAKEN, number)
 
     def is_filled(self, slot: int) -> bool:
         """Return whether a slot holds a secret; a power cut may have left zeros."""
@@ -372,6 +378,11 @@ def _derive(secret: bytes, root: bytes, purpose: bytes) -> bytes:
 def _hash(key: bytes, text: str) -> str:
     digest = blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=16).digest()
     return urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def _note(path: Path, place: int, number: int) -> None:
+    with _mapped(path), FileIO(path, "r+b") as file:
+        _write(file, place, number.to_bytes(8, "little"))
 
 
 def _read(file: FileIO, at: int, size: int) -> bytes:

@@ -7,7 +7,7 @@ from pathlib import Path
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._settings import LOST_ENTRIES
 from meve.memory.stores._sql.database import Connection, Database
-from meve.memory.stores._sql.key_file import ENTRIES, TIME, KeyFile, MasterKey
+from meve.memory.stores._sql.key_file import ENTRIES, TAKEN, TIME, KeyFile, MasterKey
 from meve.memory.stores._sql.recovery import find_lost_keys, recover
 from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction, count_entries
 from meve.memory.stores._sql.vault import Vault, read_setting
@@ -57,19 +57,27 @@ class SqlStore:
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[SqlTransaction]:
         """Write: commit when the block ends, roll back when it raises. When it returns, erased content has no key."""
-        with self._database.writing(durable=durable) as connection, self._keys.slots() as slots:
-            transaction = SqlTransaction(Vault(connection, slots, self._keys.user_hash))
-            before, written = count_entries(connection), self._keys.noted(ENTRIES)
-            if before < written and transaction.setting(LOST_ENTRIES) is None:
-                transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
-            yield transaction
-            has_released = transaction.finish()
-            count = count_entries(connection)
-        if durable and count != before:
-            with suppress(KeyFileError):  # the change is made; the next one notes the number
-                self._keys.note(ENTRIES, count)
-        if has_released:
-            self._renew_released()
+        is_done = False
+        while not is_done:
+            with self._database.writing(durable=durable) as connection, self._keys.slots() as slots:
+                vault = Vault(connection, slots, self._keys.user_hash)
+                transaction = SqlTransaction(vault)
+                before, written = count_entries(connection), self._keys.noted(ENTRIES)
+                if before < written and transaction.setting(LOST_ENTRIES) is None:
+                    transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
+                # an older copy of the database lacks later records, whose keys are kept
+                is_done = before < written or not vault.release_unfinished(self._keys.noted(TAKEN))
+                if is_done:
+                    yield transaction
+                    has_released = transaction.finish()
+                else:  # nothing stored is erased, so older copies of the database stay valid
+                    has_released = vault.has_released()
+                count = count_entries(connection)
+            if durable and count != before:
+                with suppress(KeyFileError):  # the change is made; the next one notes the number
+                    self._keys.note(ENTRIES, count)
+            if has_released:
+                self._renew_released()
 
     def entries_written(self) -> int:
         """Return how many entries of the log were written durably, also if they are lost; 0 for an older file."""

@@ -1,6 +1,7 @@
 """What a transaction needs to seal and unseal: the keys of records and users, and which slots are free."""
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,9 +12,9 @@ from meve.memory.stores._sql.key_file import MARK, DataKey, KeyIsGone, Slots
 
 _LOGGER = logging.getLogger("meve")
 _DAMAGED = "damaged:"
-KEY_CHANGES, KEYS_SEEN, SLOTS = "key_changes", "keys_seen", "slots"
+KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN = "key_changes", "keys_seen", "slots", "slots_taken"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
-were released, and how many slots were given away."""
+were released, how many slots were given away, and the number of the last transaction that took some."""
 _PUT_SLOT = upsert("free_slots", ("slot", "renewed"), ("slot",))
 _PUT_SETTING = upsert("meta", ("name", "value"), ("name",))
 
@@ -65,6 +66,7 @@ class Vault:
     def __init__(self, connection: Connection, slots: Slots, user_hash: Callable[[str], str]) -> None:
         self.connection, self.slots, self.user_hash = connection, slots, user_hash
         self._owners: dict[int, Owner | None] = {}
+        self._has_taken = False
         self.gone: set[bytes] = set()
         """The marks of the keys that were missing since `forget`."""
 
@@ -183,6 +185,11 @@ class Vault:
 
     def take(self) -> int:
         """Return a slot that is free, with a secret in it."""
+        if not self._has_taken:
+            self._has_taken = True
+            number = secrets.randbits(59)  # `read_number` takes 18 digits
+            self.slots.note_taken(number)
+            put_setting(self.connection, _TAKEN, number)
         row = self.connection.execute(
             "SELECT slot FROM free_slots WHERE tenant = :tenant AND renewed LIMIT 1"
         ).fetchone()
@@ -197,6 +204,26 @@ class Vault:
         if not self.slots.is_filled(slot):
             self.slots.fill(slot)
         return slot
+
+    def release_unfinished(self, taken: int) -> bool:
+        """Release all slots without a record if the last transaction that took some wasn't finished.
+
+        What it sealed may stand in the database's log, so no later record may get its key.
+
+        Args:
+            taken: the number that the last such transaction noted in the key file.
+
+        Returns:
+            Whether it wasn't; then this transaction can't take slots, because all are to be renewed.
+        """
+        if taken == read_number(self.connection, _TAKEN):
+            return False
+        given, count = read_number(self.connection, SLOTS), self.slots.count()
+        self.connection.execute("UPDATE free_slots SET renewed = FALSE WHERE tenant = :tenant AND renewed")
+        self.release(range(given, count))
+        put_setting(self.connection, SLOTS, max(given, count))
+        put_setting(self.connection, _TAKEN, taken)
+        return True
 
     def release(self, slots: Iterable[int]) -> None:
         """Let slots be renewed once the transaction is committed; call `note_released` before."""
