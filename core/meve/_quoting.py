@@ -26,7 +26,7 @@ _PLAIN |= dict(zip(map(ord, _CYRILLIC_AND_GREEK), "aehijimqopstcyxwhktaeriknomux
 _INVISIBLE = frozenset({0x115F, 0x1160, 0x3164, 0xFFA0})
 _LATIN = re.compile(r"(?:NEGATIVE )?(?:LATIN|SQUARED|CIRCLED)\b.*?\b(?:LETTER|CAPITAL|SMALL) ([A-Z])(?: WITH .*)?$")
 
-_ROLES = "system|user|assistant|human|ai|developer|tool|system prompt|system message"
+_ROLES = "system|user|assistant|human|ai|bot|chatbot|developer|tool|system prompt|system message"
 _SPELT = "|".join(
     r"[\W_]{0,9}".join({"e": "[e3]", "o": "[o0]", "i": "[i1l]"}.get(c, c) for c in name)
     for name in ("memory", "wishes")
@@ -41,7 +41,7 @@ _CONTROL = re.compile(
 """A token by which chat models separate turns."""
 _INSTRUCTION = re.compile(r"\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])", re.IGNORECASE)
 _ROLE = re.compile(
-    rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s{{0,9}})?:"
+    rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s{{0,9}})?(?::|(?<!\s)>+\s)"
     rf"|\W*#{{2}}\s{{0,9}}(?:{_ROLES}|instructions?|response|input)\s{{0,9}}:"
     rf"|\W*#{{3}}\s{{0,9}}(?:instructions?|response|input)\s*+$"
     # a role alone in its line, unless as a point of a list
