@@ -8,16 +8,42 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
+from meve._postgres import is_postgres_url
 from meve.errors import UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import Checkpoints, GovernedMemory
 
-File = Annotated[Path, typer.Option(envvar="MEVE_MEMORY", help="The memory's file.", metavar="FILE")]
+
+def _refuse_password(context: typer.Context, parameter: typer.CallbackParam, place: str) -> str:
+    """Refuse a URL with a password on the command line, where other users of the machine can read it."""
+    source = context.get_parameter_source(parameter.name or "")
+    if is_postgres_url(place) and _has_password(place) and source is not None and source.name == "COMMANDLINE":
+        raise typer.BadParameter(
+            "the URL holds a password, which others can read in the list of processes: set "
+            f"{parameter.envvar} instead, or leave the password out, and put it in PGPASSWORD or ~/.pgpass"
+        )
+    return place
+
+
+def _has_password(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # the driver will say that it is no URL
+        return False
+    return parts.password is not None or bool({"password", "sslpassword"} & parse_qs(parts.query).keys())
+
+
+PLACE = {"metavar": "FILE|URL", "callback": _refuse_password}
+"""Options of an argument that names a memory: a file, or the URL of a PostgreSQL database."""
+File = Annotated[
+    str, typer.Option(envvar="MEVE_MEMORY", help="The memory: a file, or postgresql://user@host/database.", **PLACE)
+]
 User = Annotated[str, typer.Option(help="The user's id; write a whole number as int:42.", metavar="ID")]
 AnyUser = Annotated[str | None, typer.Option(help="Only this user.", metavar="ID")]
 PolicyFile = Annotated[Path | None, typer.Option(envvar="MEVE_POLICY", help="A policy in YAML.", metavar="FILE")]
@@ -27,6 +53,13 @@ KeyFile = Annotated[
 MasterKey = Annotated[
     Path | None,
     typer.Option(envvar="MEVE_MASTER_KEY", help="The key that locks the file of the memory's keys.", metavar="FILE"),
+]
+RecordKeys = Annotated[
+    Path | None,
+    typer.Option(envvar="MEVE_KEY_FILE", help="The file of the memory's keys, for PostgreSQL.", metavar="FILE"),
+]
+Tenant = Annotated[
+    str | None, typer.Option(envvar="MEVE_TENANT", help="Whose memory in a PostgreSQL database.", metavar="NAME")
 ]
 AcceptOlder = Annotated[
     bool, typer.Option("--accept-older", help="Open a database that is older than its keys, and destroy newer keys.")
@@ -45,20 +78,28 @@ SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
 
-_opening: ContextVar[tuple[Path | None, bool, bool]] = ContextVar("opening", default=(None, False, False))
-"""The file with the master key, whether to accept an older database, and whether to reset the clock."""
+_opening: ContextVar[dict[str, Any]] = ContextVar("opening", default={})  # noqa: B039 - it is never changed
+"""What `GovernedMemory.open` gets besides the file."""
 
 
 def keep_opening(
-    master_key: MasterKey = None, accept_older: AcceptOlder = False, reset_clock: ResetClock = False
+    key_file: RecordKeys = None,
+    tenant: Tenant = None,
+    master_key: MasterKey = None,
+    accept_older: AcceptOlder = False,
+    reset_clock: ResetClock = False,
 ) -> None:
-    """Read and change a governed memory. One file holds the memories of all users and the audit log."""
-    _opening.set((master_key, accept_older, reset_clock))
+    """Read and change a governed memory: that of a file, or of a tenant in a PostgreSQL database.
+
+    It holds the memories of all users and the audit log.
+    """
+    given = {"master_key": master_key, "accept_older": accept_older, "reset_clock": reset_clock}
+    _opening.set({"key_file": key_file, "tenant": tenant, **given})
 
 
 @contextmanager
 def open_memory(
-    file: Path,
+    file: str,
     policy: Path | None,
     key: Path | None,
     *,
@@ -67,23 +108,32 @@ def open_memory(
     checkpoints: "Checkpoints | None" = None,
 ) -> Iterator["GovernedMemory"]:
     """Open an existing memory, or create one if `make` is true; with `embedder`, to write new vectors."""
-    from meve.errors import AuditError, StorageError
     from meve.memory import GovernedMemory, Policy
+    from meve.memory.stores._opening import check_exists
 
-    if not make and not file.exists():
-        raise StorageError(f"there is no memory at {file}: check the path, or create one with meve memory add")
-    try:
-        secret = None if key is None else key.read_bytes()
-    except OSError as cause:
-        raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
+    options = _opening.get()
+    if not make:
+        check_exists(file, options.get("tenant"))
     loaded = None if policy is None else Policy.from_yaml(policy)
-    master_key, accept_older, reset_clock = _opening.get()
     with GovernedMemory.open(
-        file, policy=loaded, audit_key=secret, embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
-        reembed=embedder is not None, master_key=master_key, accept_older=accept_older,
-        reset_clock=reset_clock, checkpoints=checkpoints,
+        file, policy=loaded, audit_key=read_audit_key(key), embedder=embedder or os.environ.get("MEVE_EMBEDDER"),
+        reembed=embedder is not None, checkpoints=checkpoints, **options,
     ) as governed_memory:  # fmt: skip
         yield governed_memory
+
+
+def read_audit_key(key: Path | None) -> bytes | None:
+    """Return the audit key in a file; None for None.
+
+    Raises:
+        AuditError: it can't be read.
+    """
+    from meve.errors import AuditError
+
+    try:
+        return None if key is None else key.read_bytes()
+    except OSError as cause:
+        raise AuditError(f"the audit key {key} can't be read: {cause}") from cause
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from meve._postgres import is_postgres_url
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, StorageError
 from meve.memory.stores._sql.key_file import MasterKey
-from meve.memory.stores.postgresql.store import PostgresStore
+from meve.memory.stores.postgresql._database import has_tenant
+from meve.memory.stores.postgresql.store import DEFAULT_TENANT, PostgresStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.memory.stores.sqlite.store import SqliteStore
 
@@ -25,11 +26,15 @@ def open_store(
     if isinstance(file, str) and is_postgres_url(file):
         if key_file is None:
             raise ConfigurationError(
-                "a memory in a PostgreSQL database needs key_file: the path of a file for the keys of its records"
+                "a memory in a PostgreSQL database needs key_file (meve memory --key-file, or MEVE_KEY_FILE): the "
+                "path of a file for the keys of its records"
             )
-        name = "default" if tenant is None else tenant
         return PostgresStore.open(
-            file, key_file=key_file, tenant=name, master_key=master_key, accept_older=accept_older
+            file,
+            key_file=key_file,
+            tenant=DEFAULT_TENANT if tenant is None else tenant,
+            master_key=master_key,
+            accept_older=accept_older,
         )
     if key_file is not None or tenant is not None:
         raise ConfigurationError(
@@ -43,3 +48,20 @@ def open_store(
         )
     assert store is not None
     return store
+
+
+def check_exists(file: str, tenant: str | None) -> None:
+    """Check that there is a memory in a file, or of a tenant in a PostgreSQL database, without creating one.
+
+    Raises:
+        StorageError: there is none, or the database can't be used.
+    """
+    if is_postgres_url(file):
+        name = DEFAULT_TENANT if tenant is None else tenant
+        if not has_tenant(file, name):
+            raise StorageError(
+                f"there is no memory of tenant {name!r} in that database: check URL and tenant, or create one with "
+                "meve memory add"
+            )
+    elif not Path(file).exists():
+        raise StorageError(f"there is no memory at {file}: check the path, or create one with meve memory add")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +43,20 @@ def enter(tenant: int) -> str:
 def lock_out(tenant: int) -> str:
     """Return the statements by which a transaction writes a tenant's rows, and waits until no other one does."""
     return f"{enter(tenant)}; SELECT 1 FROM meve_tenants WHERE no = {tenant} FOR UPDATE"
+
+
+def has_tenant(url: str, tenant: str) -> bool:
+    """Return whether a database has a tenant of this name. Creates nothing.
+
+    Raises:
+        ConfigurationError: an invalid URL.
+        StorageError: the database can't be used.
+        MissingExtraError: psycopg isn't installed.
+    """
+    with closing(PostgresDatabase(url, connections=1)) as database:
+        database.check()
+        has_tables = database.query("SELECT to_regclass('meve_tenants') IS NOT NULL") == [(True,)]
+        return has_tables and bool(database.query("SELECT 1 FROM meve_tenants WHERE name = ?", (tenant,)))
 
 
 class PostgresConnection:

@@ -9,6 +9,8 @@ from meve.memory.stores._sql.store import KEY_FILE, SqlStore, open_keys
 from meve.memory.stores._sql.vault import put_setting, read_setting
 from meve.memory.stores.postgresql._database import TenantDatabase
 
+DEFAULT_TENANT = "default"
+
 
 class PostgresStore(SqlStore):
     """See `meve.memory.stores.protocol.MemoryStore`.
@@ -28,7 +30,7 @@ class PostgresStore(SqlStore):
         url: str,
         *,
         key_file: str | Path,
-        tenant: str = "default",
+        tenant: str = DEFAULT_TENANT,
         master_key: MasterKey | None = None,
         accept_older: bool = False,
     ) -> Self:
