@@ -16,7 +16,7 @@ from meve._formulas import normalize
 from meve._postgres import is_postgres_url
 from meve.components.embedders import resolve_embedder
 from meve.errors import StorageError
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, MemoryPlace
 from meve.memory.records import user_key
 from meve.memory.stores._sql.record_query import _active, _archived, _Hashed
 from meve.memory.stores._sql.rows import COLUMNS, VALUES, pack, seal_row, shared_score_row
@@ -114,6 +114,11 @@ def as_argument(file):
 def as_place(argument):
     """Return the place that `as_argument` was given."""
     return MemoryUrl(*argument.split("|")) if is_postgres_url(argument) else Path(argument)
+
+
+def place_of(file):
+    """Return a file, or a URL that knows its key file, as the place of a memory."""
+    return MemoryPlace(file=file, key_file=file.keys) if is_postgres_url(file) else MemoryPlace(file=file)
 
 
 def open_store(file):

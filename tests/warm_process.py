@@ -6,7 +6,12 @@ from contextlib import contextmanager
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["tests.memory.writing_child", "tests.memory.maintaining_child", "tests.retrieval.saving_child"]
+    [
+        "tests.memory.writing_child",
+        "tests.memory.maintaining_child",
+        "tests.memory.copying_child",
+        "tests.retrieval.saving_child",
+    ]
 )
 
 

@@ -64,6 +64,27 @@ def test_every_command_prints_the_same_on_both(meve, on_server, tmp_path):
     assert set(commands) - {"copy"} == seen | {"import"}
 
 
+def test_copy_moves_a_memory_there_and_back(meve, postgres_url, tmp_path):
+    (tmp_path / "audit.key").write_bytes(b"k" * 32)
+    key = ("--key", tmp_path / "audit.key")
+    for name, text in (("tea", "I like tea."), ("pin", "My PIN is 4711.")):
+        meve("memory", "add", text, "--user", "a", "--id", name, "--file", tmp_path / "memory.db", *key)
+    there = ("--target-key-file", tmp_path / "acme.keys", "--target-tenant", "acme")
+    result = meve("memory", "copy", tmp_path / "memory.db", postgres_url, *there, *key)
+    assert result.stdout == "copied and verified: 1 user, 2 memories, 0 archived, 2 log entries\n"
+    back = ("--source-key-file", tmp_path / "acme.keys", "--source-tenant", "acme", "--json")
+    result = json.loads(meve("memory", "copy", postgres_url, tmp_path / "back.db", *back, *key).stdout)
+    head = meve("memory", "audit", "--head", "--file", tmp_path / "memory.db", *key).stdout.strip()
+    assert result == {"users": 1, "records": 2, "archived": 0, "events": 2, "head": head}
+    verified = meve("memory", "verify", "--file", tmp_path / "back.db", "--head", head, *key).stdout
+    assert verified == "the log is intact: 2 entries\nas the log says: 2 memories\n"
+    again = meve("memory", "copy", tmp_path / "memory.db", tmp_path / "back.db", *key)
+    assert again.exit_code == 1
+    assert "holds a memory already" in " ".join(again.stderr.split())
+    for url in ((postgres_url.replace("meve@", "meve:s3cret@"), "x.db"), ("x.db", "postgresql://m:s3cret@db/x")):
+        assert "set MEVE_COPY_" in " ".join(meve("memory", "copy", *url).stderr.split())
+
+
 def test_options_name_keys_and_tenant(meve, postgres_url, tmp_path):
     def run(tenant, *arguments):
         return meve("memory", "--key-file", tmp_path / f"{tenant}.keys", "--tenant", tenant, *arguments)

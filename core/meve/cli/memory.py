@@ -7,6 +7,7 @@ import typer
 from meve.cli._error_handling import handle_errors
 from meve.cli._memory_audit import audit, maintain, verify
 from meve.cli._memory_certificate import certificate
+from meve.cli._memory_copy import copy
 from meve.cli._memory_history import describe_closed, find_left_out, parse_moment
 from meve.cli._memory_options import (
     SOURCES,
@@ -297,7 +298,9 @@ def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: A
         print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
 
 
-_COMMANDS = (add, search, explain, forget, restore, certificate, export, hold, audit, verify, maintain, reembed, stats)
+_COMMANDS = (
+    add, search, explain, forget, restore, certificate, export, hold, audit, verify, maintain, reembed, copy, stats,
+)  # fmt: skip
 for _command in _COMMANDS:
     memory_app.command()(handle_errors(_command))
 memory_app.command("list")(handle_errors(list_))

@@ -31,6 +31,7 @@ from meve.memory._write.record_factory import Classifier, RecordOptions, SourceC
 from meve.memory._write.reembedding import ReembedReport
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector
 from meve.memory._write.writer import UpdateOptions
+from meve.memory.copying import CopyReport, MemoryPlace, copy_memory
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import ClassRule, Policy
 from meve.memory.records import MemoryRecord, MemoryStats
@@ -38,13 +39,13 @@ from meve.memory.turns import RecordedTurns, TurnRules, record_turns
 
 __all__ = [
     "Action", "AuditEvent", "AuditHead", "AuditLog", "AuditVerification", "Background", "CertificateCheck",
-    "Checkpoints", "ClassRule", "Classifier", "Contradiction", "ErasureCertificate", "ErasureEntry", "ErasureReport",
-    "Explanation",
-    "ExtractiveSummariser", "FactDecision", "FactExtractor", "GovernedMemory", "ImportFormat", "ImportReport",
-    "LlmExtractor", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions", "MemoryRecord", "MemoryStats",
-    "NliContradiction", "PatternSecretDetector", "Policy", "PolicyTagger", "Prompt", "PromptBudget", "Recall",
-    "RecordDifference", "RecordOptions", "RecordedTurns", "ReembedReport", "ReflectionResult", "RuleContradiction",
-    "RuleExtractor", "RuleUpdateJudge", "RuleUsageJudge", "SearchOptions", "SecretDetector", "SourceClassifier",
-    "Summariser", "Tagger", "TrainedUpdateJudge", "Turn", "TurnContext", "TurnRules", "UpdateJudge", "UpdateOptions",
-    "UpdateVerdict", "UsageJudge", "UsageVerdict", "format_recall", "record_turns",
+    "Checkpoints", "ClassRule", "Classifier", "Contradiction", "CopyReport", "ErasureCertificate", "ErasureEntry",
+    "ErasureReport", "Explanation", "ExtractiveSummariser", "FactDecision", "FactExtractor", "GovernedMemory",
+    "ImportFormat", "ImportReport", "LlmExtractor", "LlmUpdateJudge", "MaintenanceReport", "MemoryOptions",
+    "MemoryPlace", "MemoryRecord", "MemoryStats", "NliContradiction", "PatternSecretDetector", "Policy",
+    "PolicyTagger", "Prompt", "PromptBudget", "Recall", "RecordDifference", "RecordOptions", "RecordedTurns",
+    "ReembedReport", "ReflectionResult", "RuleContradiction", "RuleExtractor", "RuleUpdateJudge", "RuleUsageJudge",
+    "SearchOptions", "SecretDetector", "SourceClassifier", "Summariser", "Tagger", "TrainedUpdateJudge", "Turn",
+    "TurnContext", "TurnRules", "UpdateJudge", "UpdateOptions", "UpdateVerdict", "UsageJudge", "UsageVerdict",
+    "copy_memory", "format_recall", "record_turns",
 ]  # fmt: skip

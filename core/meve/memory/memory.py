@@ -39,7 +39,7 @@ from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
 from meve.memory.stores._opening import open_store
-from meve.memory.stores._sql.key_file import MasterKey
+from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 
 

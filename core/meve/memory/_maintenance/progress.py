@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from meve._version import __version__
 from meve.memory._audit.chain import AuditChain
 from meve.memory._runtime import MemoryRuntime
+from meve.memory.stores._settings import PROGRESS
 
 Pair = tuple[str, str]
 _LAST = 2**63 - 1
@@ -15,7 +16,7 @@ _LAST = 2**63 - 1
 
 def setting_of(chain: AuditChain, user: str) -> str:
     """Return the name of the setting that holds the progress of a user; in a file, it shows a keyed hash."""
-    return f"compared {chain.pseudonym(user)}"
+    return PROGRESS + chain.pseudonym(user)
 
 
 def fingerprint(runtime: MemoryRuntime) -> str:

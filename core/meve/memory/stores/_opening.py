@@ -4,7 +4,8 @@ from pathlib import Path
 
 from meve._postgres import is_postgres_url
 from meve.errors import ConfigurationError, StorageError
-from meve.memory.stores._sql.key_file import MasterKey
+from meve.memory.stores._sql.key_file import KeyFile
+from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores.postgresql._database import has_tenant
 from meve.memory.stores.postgresql.store import DEFAULT_TENANT, PostgresStore
 from meve.memory.stores.protocol import MemoryStore
@@ -19,8 +20,9 @@ def open_store(
     tenant: str | None,
     master_key: MasterKey | None,
     accept_older: bool,
+    copy_of: KeyFile | None = None,
 ) -> MemoryStore:
-    """Open the back end; see `GovernedMemory.open`."""
+    """Open the back end; see `GovernedMemory.open`. With `copy_of`, one that is going to be a copy."""
     if (file is None) == (store is None):
         raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
     if isinstance(file, str) and is_postgres_url(file):
@@ -35,13 +37,14 @@ def open_store(
             tenant=DEFAULT_TENANT if tenant is None else tenant,
             master_key=master_key,
             accept_older=accept_older,
+            copy_of=copy_of,
         )
     if key_file is not None or tenant is not None:
         raise ConfigurationError(
             "key_file and tenant are for a memory in a PostgreSQL database; an SQLite file has its keys beside it"
         )
     if file is not None:
-        return SqliteStore.open(file, master_key=master_key, accept_older=accept_older)
+        return SqliteStore.open(file, master_key=master_key, accept_older=accept_older, copy_of=copy_of)
     if not hasattr(store, "writing"):
         raise ConfigurationError(
             f"store must be a MemoryStore (meve.memory.stores.protocol), got {store!r:.60}; pass a path as file"

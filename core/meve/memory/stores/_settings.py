@@ -20,6 +20,8 @@ LOST_ENTRIES = "lost_entries"
 there had been."""
 LATEST_TIME = "latest_time"
 """The setting that holds the latest time seen, in microseconds since 1970."""
+PROGRESS = "compared "
+"""The beginning of the settings that tell, by row numbers, which records of a user maintenance has compared."""
 
 
 def claim_setting(backend: MemoryStore, name: str, value: str, head: SealedHead | None = None) -> str:

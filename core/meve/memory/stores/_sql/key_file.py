@@ -9,22 +9,20 @@ import os
 import struct
 import weakref
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from io import FileIO
 from itertools import groupby
 from pathlib import Path
-from typing import Self, TypeAlias
+from typing import Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from meve._private_files import create_private
-from meve.errors import ConfigurationError, KeyFileError, StoreCorruptError
-
-MasterKey: TypeAlias = bytes | Path | Callable[[], bytes]
-"""A master key of 16 bytes or more, the file that holds it, or a function that returns it."""
+from meve.errors import KeyFileError, StoreCorruptError
+from meve.memory.stores._sql.master_key import NONCE, MasterKey, unwrap, wrap
 
 _HEADER = struct.Struct("<12s16sQ?60s")
 _MAGIC = b"MeVe keys 1\n"
@@ -45,7 +43,6 @@ _CHUNK = 512
 """The number of slots that the file grows by."""
 _BULK = 64
 """From this many slots on, the whole file is read at once."""
-_NONCE = 12
 
 
 class KeyIsGone(Exception):  # noqa: N818 - it is no error: what was erased can't be read
@@ -67,7 +64,7 @@ class DataKey:
 
     def seal(self, content: bytes, place: str) -> bytes:
         """Encrypt content that stands in this place; it can be unsealed there only."""
-        nonce = os.urandom(_NONCE)
+        nonce = os.urandom(NONCE)
         return self._mark + nonce + self._cipher().encrypt(nonce, content, place.encode())
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
@@ -80,7 +77,7 @@ class DataKey:
         if sealed[:MARK] != self._mark:
             raise KeyIsGone
         try:
-            return self._cipher().decrypt(sealed[MARK : MARK + _NONCE], sealed[MARK + _NONCE :], place.encode())
+            return self._cipher().decrypt(sealed[MARK : MARK + NONCE], sealed[MARK + NONCE :], place.encode())
         except InvalidTag:
             raise ValueError("it was changed, or stood elsewhere") from None
 
@@ -107,8 +104,13 @@ class KeyFile:
         """Whether the file has one header, which is locked if a master key was given."""
 
     @classmethod
-    def create(cls, path: Path, master: MasterKey | None) -> Self:
+    def create(cls, path: Path, master: MasterKey | None, like: "KeyFile | None" = None) -> Self:
         """Create a key file, in place of one that no database uses yet.
+
+        Args:
+            path: the file.
+            master: locks it.
+            like: the key file of the memory that is going to be copied: users and log get the same hashes by both.
 
         Raises:
             KeyFileError: the file belongs to another database, or is no key file.
@@ -123,7 +125,7 @@ class KeyFile:
                     f"{path} holds the keys of another memory: if that one was lost, restore that memory, or move the "
                     "key file away; if it is another tenant's, give this one a key_file of its own"
                 )
-            key = cls(path, os.urandom(16), os.urandom(32))
+            key = cls(path, os.urandom(16), os.urandom(32) if like is None else like._root)
             _write(file, 0, bytes(_FIRST))
             _write(file, _PLACES[0], key._header(1, master))
             os.fsync(file.fileno())
@@ -150,7 +152,7 @@ class KeyFile:
             raise KeyFileError(f"{path} holds the keys of another memory: put back the key file of this one")
         if is_wrapped and master is None:
             raise KeyFileError(f"{path} is locked with a master key, and none was given: give master_key")
-        key = cls(path, found, _unwrap(sealed, found, master, path) if is_wrapped else sealed[:32])
+        key = cls(path, found, unwrap(sealed, found, master, path) if is_wrapped else sealed[:32])
         key.is_settled = len(headers) == 1 and is_wrapped is (master is not None)
         return key
 
@@ -205,7 +207,7 @@ class KeyFile:
 
     def _header(self, generation: int, master: MasterKey | None) -> bytes:
         file_id = bytes.fromhex(self.file_id)
-        sealed = self._root if master is None else _wrap(self._root, file_id, master)
+        sealed = self._root if master is None else wrap(self._root, file_id, master)
         packed = _HEADER.pack(_MAGIC, file_id, generation, master is not None, sealed)
         return packed + blake2b(packed, digest_size=_CHECKSUM).digest()
 
@@ -309,51 +311,6 @@ class Slots:
             with _mapped(self._path):
                 self._file = FileIO(self._path, "rb")
         return self._file
-
-
-def check_master_key(master: object) -> None:
-    """Check the type of a master key, and its length if it is given as bytes.
-
-    Raises:
-        ConfigurationError: it is none.
-    """
-    if master is None or isinstance(master, Path) or (callable(master) and not isinstance(master, type)):
-        return
-    if not isinstance(master, bytes):
-        raise ConfigurationError(
-            f"master_key must be bytes, the Path of a file, or a function that returns bytes, got {type(master)!r:.80}"
-        )
-    _check_length(master)
-
-
-def _check_length(master: object) -> bytes:
-    if not isinstance(master, bytes) or len(master) < 16:
-        raise ConfigurationError("master_key must be at least 16 bytes: give 32 random bytes")
-    return master
-
-
-def _master_cipher(master: MasterKey) -> AESGCM:
-    if isinstance(master, Path):
-        try:
-            secret = master.read_bytes()
-        except OSError as cause:
-            raise KeyFileError(f"the master key can't be read: {cause}") from cause
-    else:
-        secret = master() if callable(master) else master
-    return AESGCM(blake2b(_check_length(secret), digest_size=32, person=b"meve master").digest())
-
-
-def _wrap(root: bytes, file_id: bytes, master: MasterKey) -> bytes:
-    nonce = os.urandom(_NONCE)
-    return nonce + _master_cipher(master).encrypt(nonce, root, file_id)
-
-
-def _unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, path: Path) -> bytes:
-    assert master is not None
-    try:
-        return _master_cipher(master).decrypt(sealed[:_NONCE], sealed[_NONCE:], file_id)
-    except InvalidTag:
-        raise KeyFileError(f"{path} is locked with another master key: give the one that it was locked with") from None
 
 
 def _headers(file: FileIO) -> dict[int, tuple[bytes, int, bool, bytes]]:

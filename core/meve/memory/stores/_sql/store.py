@@ -1,5 +1,6 @@
 """What stores of sealed rows share, over any database: transactions, the keys of what is erased, and the time."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -7,16 +8,19 @@ from pathlib import Path
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._settings import LOST_ENTRIES
 from meve.memory.stores._sql.database import Connection, Database
-from meve.memory.stores._sql.key_file import ENTRIES, TAKEN, TIME, KeyFile, MasterKey
+from meve.memory.stores._sql.key_file import ENTRIES, TAKEN, TIME, KeyFile
+from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores._sql.recovery import find_lost_keys, recover
 from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction, count_entries
-from meve.memory.stores._sql.vault import Vault, read_setting
+from meve.memory.stores._sql.vault import Vault, put_setting, read_setting
 
 KEY_FILE = "key_file"
 """The setting that holds the id of the key file."""
+COPYING = "copying"
+"""The setting that a store has while it is an unfinished copy: the id of the key file of the memory that is copied."""
 
 
-class SqlStore:
+class SqlStore(ABC):
     """See `meve.memory.stores.protocol.MemoryStore`.
 
     Args:
@@ -37,6 +41,11 @@ class SqlStore:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def keys(self) -> KeyFile:
+        """The keys of the content."""
+        return self._keys
 
     @property
     def name(self) -> str:
@@ -96,6 +105,10 @@ class SqlStore:
         with self._database.writing(durable=False) as connection, self._keys.slots() as slots:
             return find_lost_keys(Vault(connection, slots, self._keys.user_hash))
 
+    @abstractmethod
+    def size(self) -> int:
+        """Return the size of the database and its keys in bytes."""
+
     def close(self) -> None:
         """Close the connections."""
         self._database.close()
@@ -122,6 +135,33 @@ class SqlStore:
                     f"the change of {self.name} is made, but the keys of what it erased still stand in "
                     f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
                 ) from cause
+
+
+def begin_store(connection: Connection, path: Path, master_key: MasterKey | None, copy_of: KeyFile | None) -> KeyFile:
+    """Make the key file of a new store, and note which it is, and whether the store is going to be a copy."""
+    keys = KeyFile.create(path, master_key, copy_of)
+    put_setting(connection, KEY_FILE, keys.file_id)
+    if copy_of is not None:
+        put_setting(connection, COPYING, copy_of.file_id)
+    return keys
+
+
+def check_copying(name: str, connection: Connection, copy_of: KeyFile | None) -> None:
+    """Check that a store is no unfinished copy; with `copy_of`, that it is one of the memory with these keys.
+
+    Raises:
+        StorageError: it isn't.
+    """
+    copied = read_setting(connection, COPYING)
+    if copied == (None if copy_of is None else copy_of.file_id):
+        return
+    if copy_of is None:
+        raise StorageError(
+            f"{name} is an unfinished copy of a memory: finish it with meve memory copy, or delete it and its keys"
+        )
+    if copied is None:
+        raise StorageError(f"{name} holds a memory already: copy to a new file, or to another tenant")
+    raise StorageError(f"{name} is an unfinished copy of another memory than this one: delete it and its keys")
 
 
 def open_keys(database: Database, connection: Connection, path: Path, master_key: MasterKey | None) -> KeyFile:

@@ -64,6 +64,11 @@ class SqlSnapshot:
         return self._lent
 
     @property
+    def vault(self) -> Vault:
+        """The keys and the connection, for what reads or writes a store as a whole."""
+        return self._vault
+
+    @property
     def _connection(self) -> Connection:
         return self._vault.connection
 

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Self
 
 from meve.errors import ConfigurationError
-from meve.memory.stores._sql.key_file import KeyFile, MasterKey, check_master_key
-from meve.memory.stores._sql.store import KEY_FILE, SqlStore, open_keys
-from meve.memory.stores._sql.vault import put_setting, read_setting
+from meve.memory.stores._sql.key_file import KeyFile
+from meve.memory.stores._sql.master_key import MasterKey, check_master_key
+from meve.memory.stores._sql.store import KEY_FILE, SqlStore, begin_store, check_copying, open_keys
+from meve.memory.stores._sql.vault import read_setting
 from meve.memory.stores.postgresql._database import TenantDatabase
 
 DEFAULT_TENANT = "default"
@@ -33,6 +34,7 @@ class PostgresStore(SqlStore):
         tenant: str = DEFAULT_TENANT,
         master_key: MasterKey | None = None,
         accept_older: bool = False,
+        copy_of: KeyFile | None = None,
     ) -> Self:
         """Open a tenant's memory in a database, or create it.
 
@@ -43,6 +45,7 @@ class PostgresStore(SqlStore):
             tenant: whose memory. Tenants share the tables of a database, and nothing else.
             master_key: locks the key file, from then on.
             accept_older: open a database that is older than its keys: see `SqliteStore.open`.
+            copy_of: begin or go on with a copy of the memory with these keys, instead of opening a whole one.
 
         Raises:
             ConfigurationError: an invalid URL, tenant or master key.
@@ -61,8 +64,9 @@ class PostgresStore(SqlStore):
         try:
             with database.writing() as connection:
                 if read_setting(connection, KEY_FILE) is None:
-                    put_setting(connection, KEY_FILE, KeyFile.create(path, master_key).file_id)
+                    begin_store(connection, path, master_key, copy_of)
             with database.reading() as connection:
+                check_copying(database.name, connection, copy_of)
                 keys = open_keys(database, connection, path, master_key)
         except BaseException:
             database.close()

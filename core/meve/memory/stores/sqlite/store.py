@@ -9,9 +9,10 @@ from meve._sqlite import NO_TRUST, Connections, map_error
 from meve.errors import StorageError, StoreCorruptError
 from meve.memory._audit.older_log import Rewrite
 from meve.memory.stores._settings import LOG_NAMES
-from meve.memory.stores._sql.key_file import KeyFile, MasterKey, check_master_key
-from meve.memory.stores._sql.store import KEY_FILE, SqlStore, open_keys
-from meve.memory.stores._sql.vault import Vault, put_setting, read_setting
+from meve.memory.stores._sql.key_file import KeyFile
+from meve.memory.stores._sql.master_key import MasterKey, check_master_key
+from meve.memory.stores._sql.store import SqlStore, begin_store, check_copying, open_keys
+from meve.memory.stores._sql.vault import Vault, read_setting
 from meve.memory.stores.protocol import EventQuery
 from meve.memory.stores.sqlite._database import SqliteConnection, SqliteDatabase
 from meve.memory.stores.sqlite._schema import check_ours, migrate
@@ -31,7 +32,14 @@ class SqliteStore(SqlStore):
         self._connections = connections
 
     @classmethod
-    def open(cls, file: str | Path, *, master_key: MasterKey | None = None, accept_older: bool = False) -> Self:
+    def open(
+        cls,
+        file: str | Path,
+        *,
+        master_key: MasterKey | None = None,
+        accept_older: bool = False,
+        copy_of: KeyFile | None = None,
+    ) -> Self:
         """Open the store in a file, or create it; its folder must exist.
 
         Args:
@@ -39,6 +47,7 @@ class SqliteStore(SqlStore):
             master_key: locks the key file, from then on.
             accept_older: open a database that is older than its keys: records whose keys were destroyed since are
                 removed, and keys of records that it lacks are destroyed.
+            copy_of: begin or go on with a copy of the memory with these keys, instead of opening a whole one.
 
         Raises:
             ConfigurationError: the master key is no key, or too short.
@@ -63,7 +72,9 @@ class SqliteStore(SqlStore):
             with connections.first(settings=NO_TRUST) as connection:
                 check_ours(connection, str(path))
             with connections.first() as connection:
-                migrate(connection, str(path), partial(_seal, key_path=key_path, master_key=master_key))
+                seal = partial(_seal, name=str(path), key_path=key_path, master_key=master_key, copy_of=copy_of)
+                migrate(connection, str(path), seal)
+                check_copying(str(path), SqliteConnection(connection), copy_of)
                 keys = open_keys(SqliteDatabase(connections), SqliteConnection(connection), key_path, master_key)
                 _drop_plain_pages(connection)
         except sqlite3.DatabaseError as cause:
@@ -104,14 +115,16 @@ class SqliteStore(SqlStore):
         return sum(each.stat().st_size for each in files if each.is_file())
 
 
-def _seal(connection: sqlite3.Connection, *, key_path: Path, master_key: MasterKey | None) -> None:
+def _seal(
+    connection: sqlite3.Connection, *, name: str, key_path: Path, master_key: MasterKey | None, copy_of: KeyFile | None
+) -> None:
     """Make the key file, and seal the rows of a file of an older version."""
-    keys = KeyFile.create(key_path, master_key)
     lent = SqliteConnection(connection)
-    put_setting(lent, KEY_FILE, keys.file_id)
+    if copy_of is not None and connection.execute("SELECT 1 FROM audit_head").fetchone() is not None:
+        check_copying(name, lent, copy_of)  # it is no copy
+    keys = begin_store(lent, key_path, master_key, copy_of)
     with keys.slots() as slots:
-        vault = Vault(lent, slots, keys.user_hash)
-        seal_plain_rows(vault)
+        seal_plain_rows(Vault(lent, slots, keys.user_hash))
 
 
 def _drop_plain_pages(connection: sqlite3.Connection) -> None:
