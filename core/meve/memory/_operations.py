@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from meve._not_picklable import NotPicklable
+from meve._telemetry import reported
 from meve.clock import Clock
 from meve.components.embedders import resolve_embedder
 from meve.conversation.conservation import ConservationMetrics
@@ -22,6 +23,7 @@ from meve.memory._maintenance.maintenance import Background, Maintainer
 from meve.memory._maintenance.plan import MaintenanceReport
 from meve.memory._recall.query import SentenceHashes, make_query
 from meve.memory._recall.searcher import Searcher
+from meve.memory._reports import describe_maintenance
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._salience import measure_records
 from meve.memory._write.eraser import ErasureReport
@@ -253,6 +255,7 @@ class Operations(NotPicklable):
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
 
+    @reported("meve.maintain", describe_maintenance)
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
 

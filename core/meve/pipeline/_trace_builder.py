@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from meve._telemetry import measure, span
 from meve.clock import Clock
 from meve.pipeline.phases.fill import FILL
 from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
@@ -30,8 +31,10 @@ class TraceBuilder:
     def embedding(self) -> Iterator[None]:
         """Time the query's embedding."""
         start = self._clock.elapsed()
-        yield
+        with span("meve.embed"):
+            yield
         self._embed_ms = self._ms_since(start)
+        measure("meve.phase.duration", self._embed_ms / 1000, {"meve.phase": "embed"})
 
     @contextmanager
     def phase(self, name: str, *, received: int, settings: Mapping[str, Any]) -> Iterator[PhaseResult]:
@@ -42,7 +45,10 @@ class TraceBuilder:
         start = self._clock.elapsed()
         facts: dict[str, Any] = {"name": name, "received": received, "settings": dict(settings)}
         try:
-            yield result
+            with span(f"meve.{name}", {"meve.received": received}) as reported:
+                yield result
+                if reported is not None:
+                    reported.describe({"meve.returned": len(result.selection.kept)})
         except Exception as error:
             failed = f"failed: {type(error).__name__}"
             self._report(PhaseTrace(**facts, ms=self._ms_since(start), returned=0, skipped=failed))
@@ -51,6 +57,7 @@ class TraceBuilder:
         for dropped in result.selection.dropped:
             self._dropped.pop(dropped.candidate.id, None)
             self._dropped[dropped.candidate.id] = (name, dropped)
+        measure("meve.phase.duration", ms / 1000, {"meve.phase": name})
         self._add(PhaseTrace(**facts, ms=ms, returned=len(result.selection.kept)))
 
     def skip(self, name: str, *, candidates: int, because: str) -> None:

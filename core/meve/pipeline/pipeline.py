@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from meve._telemetry import span
 from meve.clock import Clock, SystemClock
 from meve.errors import ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
 from meve.pipeline._insufficient import explain_insufficient, raise_insufficient
 from meve.pipeline._packing import Packer
+from meve.pipeline._retrieval_report import describe_retrieval
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline._trace_builder import TraceBuilder
@@ -83,6 +85,14 @@ class Pipeline:
             ModelError: a model failed.
         """
         check_query(query.text)
+        with span("retrieval") as reported:
+            context = self._run(query, config)
+            describe_retrieval(reported, query, config, context)
+        if not context.sufficient and config.when_insufficient == "raise":
+            raise_insufficient(context)
+        return context
+
+    def _run(self, query: Query, config: RetrieverConfig) -> Context:
         deadline = None if config.deadline is None else Deadline(self.clock, config.deadline)
         run = Run(query=query, config=config, trace=TraceBuilder(self.clock, self.observer), deadline=deadline)
         self._embed_query(run)
@@ -99,10 +109,7 @@ class Pipeline:
         if not sufficient:
             account["reason"] = explain_insufficient(run, account)
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
-        context = self._context(run, composed, sufficient, account)
-        if not sufficient and config.when_insufficient == "raise":
-            raise_insufficient(context)
-        return context
+        return self._context(run, composed, sufficient, account)
 
     def _make_packer(self) -> Packer:
         return Packer(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meve._fork_safety import ForkSafeLock
+from meve._telemetry import count
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ValidationError
 from meve.memory._audit.chain import Action
@@ -63,6 +64,7 @@ class Reflector:
         if not isinstance(answer, str):
             raise ValidationError(f"answer must be text, got {answer!r:.60}")
         if self._load.heavy and self._defer(recall, answer):
+            count("meve.shed", {"meve.shed.kind": "reflection"})
             return ReflectionResult(recall=recall.id, verdicts={}, scores={}, deferred=True)
         self.run_deferred()
         return self._reflect_now(recall, answer)

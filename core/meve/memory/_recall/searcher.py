@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from meve._fork_safety import ForkSafeLock
+from meve._telemetry import count, reported
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components.entities import resolve_entities
 from meve.errors import QueryError
@@ -20,6 +21,7 @@ from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory._recall.user_indexes import UserIndexes
+from meve.memory._reports import describe_recall
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores._record_store import Changes
@@ -73,10 +75,12 @@ class Searcher:
     is_anchor: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Decides whether a turn names something."""
 
+    @reported("search_memory", describe_recall)
     def search(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, and log that they were recalled."""
         with self.load.one_more() as heavy:
             if heavy:
+                count("meve.shed", {"meve.shed.kind": "search"})
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
             recall = self.log(query, self.look(query))
             while recall.has_expired(now := self.runtime.clock.now()):  # during the write

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from meve._telemetry import reported
 from meve.errors import HoldError, UnknownIdError
 from meve.memory._maintenance.progress import setting_of
+from meve.memory._reports import describe_erasure
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import of_session, release_copies
 from meve.memory.records import (
@@ -48,6 +50,7 @@ class RecordEraser:
 
     runtime: MemoryRuntime
 
+    @reported("delete_memory", describe_erasure)
     def delete(
         self, user: str, record_id: str, reason: str, *, include_superseded: bool = False, dry_run: bool = False
     ) -> ErasureReport:
@@ -63,6 +66,7 @@ class RecordEraser:
                 raise unknown(record_id)
             return self.erase(transaction, user, records, reason, now, dry_run=dry_run)
 
+    @reported("delete_memory", describe_erasure)
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
     ) -> ErasureReport:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
+from meve._telemetry import reported
 from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
+from meve.memory._reports import describe_record
 from meve.memory._write.eraser import RecordEraser, check_not_held, unknown
 from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry
 from meve.memory._write.record_factory import RecordOptions, make_record
@@ -59,6 +61,7 @@ class UpdateOptions(TypedDict, total=False):
 class RecordWriter(RecordEraser):
     """Changes records. Each change and its entry in the audit log are one transaction."""
 
+    @reported("create_memory", describe_record)
     def add(
         self,
         user: str,
@@ -90,6 +93,7 @@ class RecordWriter(RecordEraser):
                 also(transaction, record)
         return record
 
+    @reported("update_memory", describe_record)
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
         """Change values of a record. Raises what `GovernedMemory.update` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -132,6 +136,7 @@ class RecordWriter(RecordEraser):
             event = self.runtime.event(user, each, "update", because, now, changed=["expires_at"], **detail)
             transaction.log(event)
 
+    @reported("update_memory", describe_record)
     def supersede(
         self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
     ) -> MemoryRecord:

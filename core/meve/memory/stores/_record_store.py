@@ -1,6 +1,7 @@
 """Reads, writes and audit entries that all back ends share, composed of the primitives of a `MemoryStore`."""
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Self
 
+from meve._telemetry import count, measure
 from meve.clock import Clock
 from meve.errors import AuditError, wrap_errors
 from meve.memory._audit.certificate import ErasureEntry
@@ -156,6 +158,8 @@ class RecordStore:
             records.append_events(self.chain)
             if self._clock is not None:
                 transaction.put_setting(LATEST_TIME, str(to_micros(see_time(transaction, self._clock))))
+        for action, number in Counter(event.action for event in records.events).items():
+            count("meve.memory.events", {"meve.action": action}, number)
         for change in records.changes.values():
             for listener in self._listeners:
                 listener(change)
@@ -241,7 +245,12 @@ class RecordStore:
         checked again while nobody can write.
         """
         result = self._verify(self.backend.reading, kept, signed or SignedHeads())
-        return self._verify(self.backend.writing, kept, signed or SignedHeads()) if result.differences else result
+        if result.differences:
+            result = self._verify(self.backend.writing, kept, signed or SignedHeads())
+        count("meve.audit.verifications", {"meve.audit.ok": result.ok})
+        measure("meve.audit.entries", result.events)
+        measure("meve.audit.intact", int(result.ok))
+        return result
 
     def _verify(
         self, opening: Callable[[], AbstractContextManager[Snapshot]], kept: AuditHead | None, signed: SignedHeads

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from meve._extras import require_imports
 from meve._json_limits import parse_json
+from meve._telemetry import count
 from meve._version import __version__
 from meve.errors import DuplicateIdError, MeveError, StorageError, StoreBusyError, UnknownIdError, ValidationError
 from meve.service.kernel._metrics import Metrics
@@ -31,6 +32,8 @@ with require_imports("meve kernel serve", NEEDS):
     from starlette.routing import Route
 
 _LOG = logging.getLogger("meve.kernel")
+_SHED = {429: "rate", 503: "busy"}
+"""Kinds of requests that are refused under load."""
 _READERS = 40
 """The most requests that read the graph at once."""
 _WRITERS = 8
@@ -147,6 +150,8 @@ class _Doors:
             except Exception as error:
                 response = explain(error).to_response()
             self.metrics.count_request(path, response.status_code)
+            if response.status_code in _SHED:
+                count("meve.shed", {"meve.shed.kind": _SHED[response.status_code]})
             return response
 
         return respond

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from meve.errors import ConfigurationError, KeyFileError
+from meve.errors import ConfigurationError, KeyFileError, wrap_errors
 
 MasterKey: TypeAlias = bytes | Path | Callable[[], bytes]
 """A master key of 16 bytes or more, the file that holds it, or a function that returns it."""
@@ -44,8 +44,11 @@ def _master_cipher(master: MasterKey) -> AESGCM:
             secret = master.read_bytes()
         except OSError as cause:
             raise KeyFileError(f"the master key can't be read: {cause}") from cause
+    elif callable(master):
+        with wrap_errors(KeyFileError, "getting the master key"):
+            secret = master()
     else:
-        secret = master() if callable(master) else master
+        secret = master
     return AESGCM(blake2b(_check_length(secret), digest_size=32, person=b"meve master").digest())
 
 

@@ -1,0 +1,282 @@
+"""OpenTelemetry: spans and metrics of retrievals and memories, without content unless it is asked for."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from meve import Passage, Retriever, telemetry
+from meve.errors import MissingExtraError, ModelError
+from meve.memory import Policy
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from tests.memories import open_memory
+
+pytest.importorskip("opentelemetry.sdk", reason="needs the SDK of OpenTelemetry")
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+
+PASSAGES = {
+    "nile": "The Nile flows through Egypt.",
+    "zyxomma-id": "Zyxomma is a genus of dragonflies.",
+    "tomato": "Tomatoes need sun.",
+}
+
+
+class Recorded:
+    """What was recorded since `instrument`."""
+
+    def __init__(self, **options):
+        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self.provider = TracerProvider()
+        self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.meters = MeterProvider([self.reader])
+        telemetry.instrument(tracer_provider=self.provider, meter_provider=self.meters, **options)
+        self.tracer = self.provider.get_tracer("the application")
+
+    def spans(self, name=None):
+        return [span for span in self.exporter.get_finished_spans() if name in (None, span.name)]
+
+    def points(self, name):
+        """Return by attributes the value of a counter or gauge, or the number of values of a histogram."""
+        data = self.reader.get_metrics_data()
+        metrics = [
+            metric
+            for resource in (data.resource_metrics if data else ())
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+        ]
+        return {
+            tuple(sorted(point.attributes.items())): getattr(point, "value", getattr(point, "count", None))
+            for metric in metrics
+            for point in metric.data.data_points
+        }
+
+    def everything(self):
+        """Return all that would leave the process, as one text."""
+        spans = "".join(span.to_json() for span in self.exporter.get_finished_spans())
+        data = self.reader.get_metrics_data()
+        return spans + (data.to_json() if data else "")
+
+
+@pytest.fixture
+def recorded():
+    made = Recorded()
+    yield made
+    telemetry.uninstrument()
+    made.meters.shutdown()
+
+
+@pytest.fixture
+def recorded_content():
+    made = Recorded(content=True)
+    yield made
+    telemetry.uninstrument()
+    made.meters.shutdown()
+
+
+@pytest.fixture
+def retriever():
+    return make_retriever(OverlapVerifier())
+
+
+def make_retriever(verifier):
+    passages = [Passage(id=name, text=text) for name, text in PASSAGES.items()]
+    return Retriever.from_passages(passages, embedder=WordEmbedder(), verifier=verifier, tokens=WordCounter())
+
+
+def test_retrieval_is_a_span_with_one_for_each_phase(recorded, retriever):
+    with recorded.tracer.start_as_current_span("request") as request:
+        context = retriever.retrieve(PASSAGES["nile"])
+    [span] = recorded.spans("retrieval")
+    assert span.parent.span_id == request.get_span_context().span_id
+    assert span.attributes["gen_ai.operation.name"] == "retrieval"
+    assert span.attributes["gen_ai.provider.name"] == "meve"
+    assert span.attributes["meve.sufficient"] is context.sufficient
+    assert span.attributes["meve.verified"] == sum(p.verified for p in context.passages) > 0
+    assert span.attributes["meve.tokens"] == context.tokens
+    phases = [child.name for child in recorded.spans() if child.parent and child.parent.span_id == span.context.span_id]
+    ran = [f"meve.{phase.name}" for phase in context.trace.phases if not phase.skipped]
+    assert phases == ["meve.embed", *ran]
+    [verify] = recorded.spans("meve.verify")
+    [traced] = [phase for phase in context.trace.phases if phase.name == "verify"]
+    assert (verify.attributes["meve.received"], verify.attributes["meve.returned"]) == (
+        traced.received,
+        traced.returned,
+    )
+
+
+def test_latencies_and_sufficiency_are_metrics(recorded, retriever):
+    for query in (PASSAGES["nile"], PASSAGES["tomato"], "Quantum chromodynamics?"):
+        retriever.retrieve(query)
+    assert recorded.points("meve.retrievals") == {
+        (("meve.sufficient", True),): 2,
+        (("meve.sufficient", False),): 1,
+    }
+    assert recorded.points("meve.phase.duration")[(("meve.phase", "verify"),)] == 3
+    operation = (("gen_ai.operation.name", "retrieval"), ("gen_ai.provider.name", "meve"))
+    assert recorded.points("gen_ai.client.operation.duration") == {operation: 3}
+
+
+def test_content_leaves_the_process_only_if_it_is_asked_for(recorded, retriever, file):
+    use_both(retriever, file)
+    told = recorded.everything()
+    for word in ("Zyxomma", "zyxomma", "dragonfl", "secretuser", "tea-id", "session-id", "likes"):
+        assert word not in told
+
+
+def test_content_on_request_is_queries_ids_and_scores(recorded_content, retriever, file):
+    use_both(retriever, file)
+    [retrieval] = [s for s in recorded_content.spans("retrieval") if s.parent is None]
+    assert retrieval.attributes["gen_ai.retrieval.query.text"] == "What is Zyxomma?"
+    found = json.loads(retrieval.attributes["gen_ai.retrieval.documents"])
+    assert found[0]["id"] == "zyxomma-id"
+    assert found[0]["score"] > 0
+    [search] = recorded_content.spans("search_memory")
+    assert search.attributes["gen_ai.memory.query.text"] == "Who likes Zyxomma?"
+    assert [each["id"] for each in json.loads(search.attributes["gen_ai.memory.records"])] == ["tea-id"]
+    assert "secretuser" not in recorded_content.everything()
+    assert "My Zyxomma likes tea" not in recorded_content.everything()
+
+
+def use_both(retriever, file):
+    retriever.retrieve("What is Zyxomma?")
+    with open_memory(file) as memory:
+        memory.add("My Zyxomma likes tea.", user_id="secretuser", id="tea-id", session_id="session-id")
+        memory.search("Who likes Zyxomma?", user_id="secretuser")
+        memory.update("tea-id", user_id="secretuser", text="My Zyxomma likes coffee.")
+        memory.audit.verify()
+        with pytest.raises(Exception, match="zyxomma-id"):
+            memory.delete("zyxomma-id", user_id="secretuser")
+        memory.forget_user(user_id="secretuser")
+        memory.maintain()
+
+
+def test_memory_operations_are_spans_and_its_log_is_counted(recorded, file):
+    with open_memory(file) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+        memory.supersede("tea", "I like coffee.", user_id="alice", id="coffee")
+        recall = memory.search("What do I like?", user_id="alice")
+        memory.search("What do I like?", user_id="alice")
+        memory.delete("coffee", user_id="alice")
+        assert memory.audit.verify().ok
+        names = [span.name for span in recorded.spans() if span.parent is None]
+        assert names == ["create_memory", "update_memory", "search_memory", "search_memory", "delete_memory"]
+        first, second = recorded.spans("search_memory")
+        assert first.attributes["gen_ai.memory.record.count"] == len(recall.records) == 1
+        assert (first.attributes["meve.cached"], second.attributes["meve.cached"]) == (False, True)
+        assert recorded.spans("delete_memory")[0].attributes["gen_ai.memory.record.count"] == 2
+        events = recorded.points("meve.memory.events")
+        logged = [event.action for event in memory.audit.events()]
+        assert events == {(("meve.action", action),): logged.count(action) for action in set(logged)}
+        assert recorded.points("meve.audit.verifications") == {(("meve.audit.ok", True),): 1}
+        assert recorded.points("meve.audit.entries") == {(): len(logged)}
+        assert recorded.points("meve.audit.intact") == {(): 1}
+
+
+def test_expiries_are_counted(recorded, file, clock):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", ttl=timedelta(hours=1))
+        clock.advance(timedelta(hours=2))
+        memory.maintain()
+    assert recorded.points("meve.memory.events")[(("meve.action", "expire"),)] == 1
+    [maintained] = recorded.spans("meve.maintain")
+    assert maintained.attributes["meve.maintenance.expired"] == 1
+
+
+def test_broken_log_is_told(recorded, file):
+    from tests.memories import run_sql
+
+    with open_memory(file) as memory:
+        memory.add("I like tea.", user_id="alice")
+    run_sql(file, "UPDATE audit SET reason = 'forged' WHERE seq = 1")
+    with open_memory(file) as memory:
+        assert not memory.audit.verify().ok
+    assert recorded.points("meve.audit.verifications") == {(("meve.audit.ok", False),): 1}
+    assert recorded.points("meve.audit.intact") == {(): 0}
+
+
+def test_shed_work_is_counted(recorded, file):
+    """Two other searches are running, of which one is allowed."""
+    with open_memory(file, policy=Policy.from_dict({"limits": {"busy": 1}})) as memory:
+        memory.add("I like tea.", user_id="alice")
+        load = memory._searcher.load
+        with load.one_more(), load.one_more():
+            recall = memory.search("What do I like?", user_id="alice")
+            assert memory.reflect(recall, answer="You like tea.").deferred
+    assert recorded.spans("search_memory")[0].attributes["meve.shed"]
+    kinds = {(("meve.shed.kind", "search"),): 1, (("meve.shed.kind", "reflection"),): 1}
+    assert recorded.points("meve.shed") == kinds
+
+
+class FailingVerifier(OverlapVerifier):
+    def score(self, query, texts):
+        raise ValueError(f"no score of {query}")
+
+
+def test_error_is_told_by_its_type_alone(recorded):
+    with pytest.raises(ModelError):
+        make_retriever(FailingVerifier()).retrieve("What is Zyxomma?")
+    for name in ("meve.verify", "retrieval"):
+        [span] = recorded.spans(name)
+        assert span.status.status_code is StatusCode.ERROR
+        assert (span.status.description, span.events) == (None, ())
+        assert span.attributes["error.type"] == "ModelError"
+    assert "Zyxomma" not in recorded.everything()
+    [attributes] = recorded.points("gen_ai.client.operation.duration")
+    assert ("error.type", "ModelError") in attributes
+
+
+def test_spans_of_async_calls_and_batches_belong_to_their_callers(recorded, retriever, file):
+    async def both():
+        with recorded.tracer.start_as_current_span("request"):
+            with_memory = await memory.asearch("What do I like?", user_id="alice")
+        return with_memory
+
+    with open_memory(file) as memory:
+        memory.add("I like tea.", user_id="alice")
+        asyncio.run(both())
+    [request] = recorded.spans("request")
+    [search] = recorded.spans("search_memory")
+    assert search.parent.span_id == request.context.span_id
+    with recorded.tracer.start_as_current_span("batch") as batch:
+        retriever.retrieve_many(["Where does the Nile flow?", "What do tomatoes need?"])
+    inner = [span for span in recorded.spans("retrieval") if span.parent.span_id == batch.get_span_context().span_id]
+    assert len(inner) == 2
+
+
+def test_nothing_is_reported_after_the_end(recorded, retriever):
+    telemetry.uninstrument()
+    retriever.retrieve("Where does the Nile flow?")
+    assert recorded.spans() == []
+
+
+def test_nothing_is_imported_unless_it_is_used():
+    code = """
+import sys
+from meve import Retriever
+from meve.memory import GovernedMemory
+import meve.telemetry
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+retriever = Retriever.from_texts(["The Nile flows."], **parts)
+retriever.retrieve("Nile?")
+print([name for name in sys.modules if name.startswith("opentelemetry")])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def test_missing_package_is_named(monkeypatch):
+    for name in ("opentelemetry", "opentelemetry.trace", "opentelemetry.metrics"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'meve\[otel\]'"):
+        telemetry.instrument()
