@@ -65,6 +65,16 @@ def paper_memory(file, clock):
         yield opened
 
 
+@pytest.fixture
+def recorded():
+    """Return what MeVe reports to OpenTelemetry during the test."""
+    pytest.importorskip("opentelemetry.sdk", reason="needs the SDK of OpenTelemetry")
+    from tests.recorded import recording
+
+    with recording() as made:
+        yield made
+
+
 @pytest.fixture(scope="session")
 def postgres_server(tmp_path_factory):
     """Return the URL of a PostgreSQL server that all processes of the test run share."""
