@@ -38,9 +38,10 @@ def main() -> None:
     }
     texts = [f"My friend number {n} lives in street {n + 100} of town {n % 37}." for n in range(300)]
     retriever = Retriever.from_texts(texts, embedder="static", verifier=OverlapVerifier())
-    with tempfile.TemporaryDirectory() as folder, GovernedMemory.open(
-        Path(folder) / "memory.db", embedder="static"
-    ) as memory:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        GovernedMemory.open(Path(folder) / "memory.db", embedder="static") as memory,
+    ):
         for text in texts:
             memory.add(text, user_id="ann", source="doc")
         calls: dict[str, Callable[[int], object]] = {

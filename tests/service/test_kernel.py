@@ -154,7 +154,7 @@ def test_page_shows_all_of_the_openapi_document_and_loads_nothing(served):
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline'")
 
 
-def test_every_answer_is_as_the_openapi_document_says(tmp_path):
+def test_every_answer_is_as_the_openapi_document_says(tmp_path, recorded):
     seen = set()
     with (
         serve(open_kernel(tmp_path, body_bytes=2_048, body_seconds=1, requests_per_second=1, burst=60)) as served,
@@ -198,6 +198,7 @@ def test_every_answer_is_as_the_openapi_document_says(tmp_path):
         check("/slice", "POST", limited)
         assert limited.status_code == 429
         assert int(limited.headers["retry-after"]) >= 1
+        assert recorded.points("meve.shed") == {(("meve.shed.kind", "rate"),): 1}
         served.kernel.store.close()
         for method, path in (("POST", "/forget"), ("GET", "/health")):
             check(path, method, client.request(method, path, headers=reader))
