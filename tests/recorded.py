@@ -27,7 +27,7 @@ class Recorded:
 
     def __init__(self, **options):
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
-        self.provider = TracerProvider()
+        self.provider, self.seen = TracerProvider(), {}
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.meters = MeterProvider([self.reader])
         telemetry.instrument(tracer_provider=self.provider, meter_provider=self.meters, **options)
@@ -38,19 +38,13 @@ class Recorded:
 
     def points(self, name):
         """Return by attributes the value of a counter or gauge, or the number of values of a histogram."""
-        data = self.reader.get_metrics_data()
-        metrics = [
-            metric
-            for resource in (data.resource_metrics if data else ())
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            if metric.name == name
-        ]
-        return {
-            tuple(sorted(point.attributes.items())): getattr(point, "value", getattr(point, "count", None))
-            for metric in metrics
-            for point in metric.data.data_points
-        }
+        data = self.reader.get_metrics_data()  # older SDKs tell the value of a gauge once
+        for resource in data.resource_metrics if data else ():
+            for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+                for point in metric.data.data_points:
+                    value = getattr(point, "value", getattr(point, "count", None))
+                    self.seen.setdefault(metric.name, {})[tuple(sorted(point.attributes.items()))] = value
+        return self.seen.get(name, {})
 
     def everything(self):
         """Return all that would leave the process, as one text."""

@@ -52,7 +52,7 @@ class PostgresBackups(SqliteBackups):
             program = find_programs() / program
         elif shutil.which(program) is None:
             pytest.skip(f"NOT TESTED: {program} isn't installed")
-        subprocess.run([program, *arguments], check=True)
+        subprocess.run([program, *arguments], check=True, capture_output=True, text=True)
 
     def save_database(self, name):
         self.run("pg_dump", "--format=custom", f"--file={self.folder / name}", f"--dbname={self.place}")
@@ -165,3 +165,27 @@ def test_database_without_any_key_file_is_refused(backups):
     key_file(place).unlink()
     with pytest.raises(KeyFileError, match="nothing in the memory can be read without its keys"):
         open_memory(place)
+
+
+def test_dump_by_a_role_that_sees_no_rows_fails_instead_of_leaving_them_out(postgres_url, tmp_path):
+    import psycopg
+
+    backups, role = PostgresBackups(tmp_path, postgres_url), f"plain_{os.getpid()}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+        connection.execute(f"GRANT CREATE, USAGE ON SCHEMA {schema} TO {role}")
+    try:
+        parts = urlsplit(postgres_url)
+        backups.place = MemoryUrl(
+            urlunsplit(parts._replace(netloc=f"{role}@{parts.netloc.partition('@')[2]}")), tmp_path / "memory.keys"
+        )
+        with open_memory(backups.place) as memory:
+            memory.add("I like tea.", user_id="alice")
+        with pytest.raises(subprocess.CalledProcessError) as failed:
+            backups.run("pg_dump", f"--schema={schema}", f"--dbname={backups.place}", f"--file={tmp_path / 'x'}")
+        assert "row-level security" in failed.value.stderr
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f"DROP OWNED BY {role}")
+            connection.execute(f"DROP ROLE {role}")
