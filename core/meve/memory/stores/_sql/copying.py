@@ -18,12 +18,12 @@ from meve.memory.stores._sql.database import Connection
 from meve.memory.stores._sql.rows import to_values
 from meve.memory.stores._sql.store import COPYING, KEY_FILE, SqlStore
 from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction
-from meve.memory.stores._sql.vault import KEY_CHANGES, KEYS_SEEN, SLOTS
+from meve.memory.stores._sql.vault import KEY_SETTINGS
 from meve.memory.stores.protocol import RecordQuery, SealedHead
 
 _COPIED = "copied "
 """The beginning of the settings that tell in which state each user was copied."""
-_OWN = {KEY_FILE, COPYING, KEY_CHANGES, KEYS_SEEN, SLOTS, "plain_pages"}
+_OWN = {KEY_FILE, COPYING, "plain_pages", *KEY_SETTINGS}
 """Settings that each store has for itself."""
 _ENTRIES = 5_000
 """The number of log entries that are copied in one transaction."""

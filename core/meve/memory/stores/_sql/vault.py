@@ -15,6 +15,8 @@ _DAMAGED = "damaged:"
 KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN = "key_changes", "keys_seen", "slots", "slots_taken"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
 were released, how many slots were given away, and the number of the last transaction that took some."""
+KEY_SETTINGS = frozenset({KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN})
+"""The settings that tell of the keys of one store, and mean nothing in a copy."""
 _PUT_SLOT = upsert("free_slots", ("slot", "renewed"), ("slot",))
 _PUT_SETTING = upsert("meta", ("name", "value"), ("name",))
 
