@@ -73,7 +73,8 @@ class StoreCopier:
             StoreCorruptError: a record of the source can't be read; the copy stays unfinished.
             StorageError: a store can't be used; the next call goes on.
         """
-        _check(RecordStore(self._source, self._chain).verify(), self._source)
+        verified = RecordStore(self._source, self._chain).verify()
+        _check(verified, f"{self._source.name} isn't copied, since it doesn't verify (see meve memory verify)")
         self._copy_changed(self._source.reading)
         with self._source.writing(durable=False) as locked:  # nobody writes to it from now on
             self._copy_changed(lambda: _lent(locked))
@@ -81,7 +82,7 @@ class StoreCopier:
             self._compare(locked)
             self._target.note_time(self._source.latest_time())
         result = RecordStore(self._target, self._chain).verify()
-        _check(result, self._target)
+        _check(result, f"the copy {self._target.name} doesn't verify: delete it and its keys, and copy again")
         with self._writing() as transaction:
             connection = transaction.vault.connection
             begins = f"substr(name, 1, {len(_COPIED)}) = ?"
@@ -269,8 +270,6 @@ def _count(connection: Connection, table: str, condition: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table} WHERE tenant = :tenant{where}").fetchone()[0])
 
 
-def _check(result: AuditVerification, store: SqlStore) -> None:
+def _check(result: AuditVerification, error: str) -> None:
     if not result.ok:
-        count = len(result.differences)
-        problem = result.problem or f"{count} records aren't as the log says"
-        raise AuditError(f"{store.name} can't be copied, since it doesn't verify: {problem}; see meve memory verify")
+        raise AuditError(f"{error}: {result.problem}")
