@@ -297,7 +297,7 @@ def test_source_that_does_not_verify_is_refused(files):
     with pytest.raises(AuditError, match="another key"):
         copy(source, target, audit_key=b"another key, of the same length")
     run_sql(source, "UPDATE audit SET reason = 'forged' WHERE seq = 3")
-    with pytest.raises(AuditError, match="isn't copied, since it doesn't verify .*: entry 3 was altered"):
+    with pytest.raises(AuditError, match=r"isn't copied, since it doesn't verify .*: entry 3 was altered"):
         copy(source, target)
 
 
