@@ -5,15 +5,29 @@ from typing import Annotated
 
 import typer
 
-from meve.cli._memory_options import PLACE, AsJson, KeyFile, read_audit_key
+from meve.cli._memory_options import AsJson, KeyFile, read_audit_key, refuse_password
 from meve.cli._render import format_count, print_line, progress_bar, write_json
 
 
 def copy(
     source: Annotated[
-        str, typer.Argument(envvar="MEVE_COPY_SOURCE", help="The memory: a file, or a PostgreSQL URL.", **PLACE)
+        str,
+        typer.Argument(
+            envvar="MEVE_COPY_SOURCE",
+            help="The memory: a file, or a PostgreSQL URL.",
+            metavar="SOURCE",
+            callback=refuse_password,
+        ),
     ],
-    target: Annotated[str, typer.Argument(envvar="MEVE_COPY_TARGET", help="A new file, or a PostgreSQL URL.", **PLACE)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            envvar="MEVE_COPY_TARGET",
+            help="A new file, or a PostgreSQL URL.",
+            metavar="TARGET",
+            callback=refuse_password,
+        ),
+    ],
     source_key_file: Annotated[
         Path | None,
         typer.Option(envvar="MEVE_SOURCE_KEY_FILE", help="The source's key file, for PostgreSQL.", metavar="FILE"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from meve.memory import Checkpoints, GovernedMemory
 
 
-def _refuse_password(context: typer.Context, parameter: typer.CallbackParam, place: str) -> str:
+def refuse_password(context: typer.Context, parameter: typer.CallbackParam, place: str) -> str:
     """Refuse a URL with a password on the command line, where other users of the machine can read it."""
     source = context.get_parameter_source(parameter.name or "")
     if is_postgres_url(place) and _has_password(place) and source is not None and source.name == "COMMANDLINE":
@@ -39,10 +39,14 @@ def _has_password(url: str) -> bool:
     return parts.password is not None or bool({"password", "sslpassword"} & parse_qs(parts.query).keys())
 
 
-PLACE = {"metavar": "FILE|URL", "callback": _refuse_password}
-"""Options of an argument that names a memory: a file, or the URL of a PostgreSQL database."""
 File = Annotated[
-    str, typer.Option(envvar="MEVE_MEMORY", help="The memory: a file, or postgresql://user@host/database.", **PLACE)
+    str,
+    typer.Option(
+        envvar="MEVE_MEMORY",
+        help="The memory: a file, or postgresql://user@host/database.",
+        metavar="FILE",
+        callback=refuse_password,
+    ),
 ]
 User = Annotated[str, typer.Option(help="The user's id; write a whole number as int:42.", metavar="ID")]
 AnyUser = Annotated[str | None, typer.Option(help="Only this user.", metavar="ID")]
