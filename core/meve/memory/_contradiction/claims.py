@@ -188,6 +188,22 @@ class Claim:
         return bool(self.relations) or lexicon.ONE_NAME_PHRASE.search(self._plain) is not None
 
     @LazyField
+    def gives_value(self) -> bool:
+        """It has a verb of which a thing has one value, and tells neither of an event nor of one of several persons."""
+        verbs = self.words if self.first_verb in ("do", "does") else (self.first_verb,)  # a question with its answer
+        return not (lexicon.MEASURES.isdisjoint(verbs) or self.is_event) and self.is_identified
+
+    @LazyField
+    def gives_name(self) -> bool:
+        """It tells of a relation that has one name at a time, and neither of the past nor of one of several persons."""
+        return self.has_one_name and not self.past and self.is_identified
+
+    @LazyField
+    def is_identified(self) -> bool:
+        """It is about no person of whom there may be several, such as "my brother"."""
+        return self.people <= lexicon.UNIQUE_KIN or not self.names.isdisjoint(self.subject)
+
+    @LazyField
     def subject_names(self) -> frozenset[str]:
         """The names in the subject."""
         return self.names.intersection(self.subject)

@@ -126,12 +126,15 @@ class PolicyScorer:
         weights = self.policy.ranking
         records = self._with_last_recall([_get_record(c) for c in candidates])
         reflections = np.array([self.reflection(record) for record in records]) / 100
-        boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
-        said_then = np.array([self.time is not None and self.time.contains(record.created_at) for record in records])
-        relevances = np.array([_get_relevance(c) for c in candidates]) + self.policy.relevance.said_then * said_then
-        outcomes = 2 * np.array([self._outcomes(record).expected for record in records]) - 1
+        of_class = {name: rule.boost for name, rule in self.policy.classes.items()}
+        boosts = np.array([of_class[record.policy_class] for record in records])
+        relevances = np.array([_get_relevance(c) for c in candidates])
+        if self.time is not None:
+            said_then = np.array([self.time.contains(record.created_at) for record in records])
+            relevances += self.policy.relevance.said_then * said_then
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
-        scores = scores + weights.outcome * outcomes
+        if weights.outcome:
+            scores += weights.outcome * (2 * np.array([self._outcomes(record).expected for record in records]) - 1)
         return np.asarray(np.maximum(scores, 0.0), dtype=np.float32)
 
     def _with_last_recall(self, records: list[MemoryRecord]) -> list[MemoryRecord]:

@@ -181,8 +181,12 @@ class RecordStore:
             return readable_records(snapshot, RecordQuery(user=user, archived=None))
 
     def version(self, user: str) -> int:
+        return self.versions(user)[0]
+
+    def versions(self, *users: str) -> list[int]:
+        """Return the version of each user's records, in one state of the store."""
         with self.backend.reading() as snapshot:
-            return snapshot.version(user)
+            return [snapshot.version(user) for user in users]
 
     def changes(self, user: str, since: int) -> Changes:
         """Return the changes of a user's active records after a version, or all records if the changes are unknown."""
