@@ -168,6 +168,16 @@ class Claim:
         return lexicon.ADDED.search(self._plain) is not None
 
     @LazyField
+    def is_partial(self) -> bool:
+        """It tells of a part of a group."""
+        return lexicon.PART.search(self._plain) is not None
+
+    @LazyField
+    def names_further(self) -> bool:
+        """It tells of one more of a kind: "a second tattoo"."""
+        return lexicon.FURTHER.search(self._plain) is not None
+
+    @LazyField
     def passing(self) -> bool:
         """It tells of a plan or of an exception."""
         return lexicon.PASSING.search(self._plain) is not None
