@@ -205,3 +205,12 @@ def test_parsed_statements_in_use_survive_many_others(memory):
         if n % 1_000 == 0:
             assert index.statement("I like tea.") is first
     assert len(index._statements) + len(index._older_statements) <= 4_096
+
+
+def test_search_of_idle_memories_decrypts_none_of_them(memory, clock, monkeypatch):
+    for n in range(5):
+        memory.add(f"The number {n} tram goes to Oslo.", user_id="alice", id=f"t{n}")
+    memory.search("Which tram goes to Oslo?", user_id="alice")
+    clock.advance(timedelta(days=60))
+    monkeypatch.setattr("meve.memory.stores._sql.record_query.unseal_row", lambda *_: pytest.fail("decrypted"))
+    assert len(memory.search("Where does the tram go?", user_id="alice").records) == 5

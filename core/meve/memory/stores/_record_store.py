@@ -197,10 +197,13 @@ class RecordStore:
             records = snapshot.records(RecordQuery(user=user, changed_since=0 if is_complete else since))
         return Changes(version=version, is_complete=is_complete, records=records, removed_rows=removed or ())
 
-    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return by id when active records were last recalled: `changes` doesn't report recalls."""
-        times = self.select(RecordQuery(user=user, ids=record_ids), "id", "touched_at")
-        return {record_id: touched_at for record_id, touched_at in times if touched_at is not None}
+    def touched(self, user: str, record_ids: Sequence[str]) -> dict[int, datetime]:
+        """Return by row when active records were last recalled: `changes` doesn't report recalls.
+
+        Rows and times aren't sealed, so this decrypts nothing.
+        """
+        times = self.select(RecordQuery(user=user, ids=record_ids), "row", "touched_at")
+        return {row: touched_at for row, touched_at in times if touched_at is not None}
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
         with self.backend.reading() as snapshot:
