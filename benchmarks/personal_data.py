@@ -2,8 +2,9 @@
 
 python -m benchmarks.personal_data
 
-Besides MeVe's patterns, it asks those of `phonenumbers`, `python-stdnum` and `presidio-analyzer` that are installed.
-Presidio runs with an empty spaCy model, so it finds no names.
+Besides MeVe's patterns, it asks the policy's `personal_data`, and those of `phonenumbers`, `python-stdnum` and
+`presidio-analyzer` that are installed. Presidio runs with an empty spaCy model, so it finds no names. Then it asks the
+policy's `personal_data` about the texts of `benchmarks.contact_texts`, each with its region.
 """
 
 import re
@@ -13,7 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from benchmarks import contact_texts
 from meve.memory import PatternSecretDetector
+from meve.memory._write.personal_data import PersonalDataDetector
+from meve.memory.policy import PersonalDataRules
 
 TEXTS = """
 e-mail Write to me at ann.smith@example.org.
@@ -86,6 +90,8 @@ Find = Callable[[str], object]
 def find_detectors() -> Iterator[tuple[str, Find]]:
     """Yield the name of each detector that is installed, and its function."""
     yield "MeVe's patterns", PatternSecretDetector().find_secret
+    with suppress(ImportError):
+        yield f"personal_data of the policy, {', '.join(REGIONS)}", find_contacts(*REGIONS)
     yield "a pattern for e-mail addresses", re.compile(r"[\w.+'-]+@[\w-]+(?:\.[\w-]+)+").search
     with suppress(ImportError):
         yield f"phonenumbers, {', '.join(REGIONS)}", find_phone()
@@ -93,6 +99,11 @@ def find_detectors() -> Iterator[tuple[str, Find]]:
         yield "python-stdnum, on each run of words", find_standard_number()
     with suppress(ImportError):
         yield "presidio-analyzer, without a model", find_by_presidio()
+
+
+def find_contacts(*regions: str) -> Find:
+    """Return a function that finds what the policy's `personal_data` does."""
+    return PersonalDataDetector(PersonalDataRules(regions=regions)).find
 
 
 def find_phone() -> Find:
@@ -153,6 +164,21 @@ def main() -> None:
         counts = Counter(kind for kind, _ in found)
         print(f"{name}, {micros:.0f} µs:", ", ".join(f"{kind} {counts[kind]}/{of_kind[kind]}" for kind in of_kind))
         print("    wrongly:", [text for kind, text in found if kind == "none"])
+    with suppress(ImportError):
+        print_contacts("tuned on", contact_texts.TUNED_CONTACTS, contact_texts.TUNED_HARMLESS)
+        print_contacts("asked once", contact_texts.CONTACTS, contact_texts.HARMLESS)
+
+
+def print_contacts(name: str, contacts: str, harmless: str) -> None:
+    """Print what `personal_data` finds of a part of the contact texts, and what it takes for personal data."""
+    told = [line.split(" ", 1) for line in contacts.strip().splitlines()]
+    missed = [text for region, text in told if not find_contacts(*(() if region == "*" else (region,)))(text)]
+    print(f"{name}: {len(told) - len(missed)} of {len(told)} found, missed: {missed}")
+    texts = harmless.strip().splitlines()
+    for region in ("", *sorted({region for region, _ in told} - {"*"})):
+        find = find_contacts(*filter(None, (region,)))
+        wrong = [text for text in texts if find(text)]
+        print(f"    wrongly, {region or 'no region'}: {len(wrong)} of {len(texts)} {wrong}")
 
 
 if __name__ == "__main__":

@@ -33,8 +33,9 @@ from meve.memory._contradiction.statements import parse_statement
 from meve.memory._feedback.usage_judge import RuleUsageJudge
 from meve.memory._recall.formatting import quote_texts
 from meve.memory._recall.time_expressions import find_time
+from meve.memory._write.personal_data import PersonalDataDetector
 from meve.memory._write.secrets import PatternSecretDetector
-from meve.memory.policy import Tagging
+from meve.memory.policy import PersonalDataRules, Tagging
 from meve.routing._attribution import split_by_person
 from meve.routing._follow_ups import join_follow_up
 from meve.routing._grounding import _without_instructions, find_names, split_clauses
@@ -152,7 +153,13 @@ def tag(text: str) -> object:
     return PolicyTagger(Tagging(tags={"food": "meals, drinks"}), WordEmbedder()).tag(text)
 
 
+def find_phone(text: str) -> str:
+    pytest.importorskip("phonenumbers", reason="NOT TESTED: finding phone numbers needs the extra personal-data")
+    return PersonalDataDetector(PersonalDataRules(regions=["DE"])).find(text)
+
+
 READERS = {
+    "personal_data": find_phone,
     "words": words,
     "stemmed_words": stemmed_words,
     "split_sentences": split_sentences,

@@ -39,6 +39,8 @@ _CONTROL = re.compile(
     r"|\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])"
 )
 """A token by which chat models separate turns."""
+_OPENING = re.compile(r"[<\[&\\]")
+"""Text without any of these holds no tag and no control token."""
 _INSTRUCTION = re.compile(r"\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])", re.IGNORECASE)
 _ROLE = re.compile(
     rf"[\W_]*(?:{_ROLES})[\W_]{{0,3}}(?:\([^)]{{0,40}}\)\s{{0,9}})?(?::|(?<!\s)>+\s)"
@@ -83,7 +85,7 @@ def fold(text: str) -> str:
     >>> fold("\uff1c/\U0001d40c\u0435mory\u200b>")
     '</memory>'
     """
-    return text.translate(_FOLD)
+    return text.lower() if text.isascii() else text.translate(_FOLD)
 
 
 def mark_forgeries(
@@ -106,7 +108,7 @@ def mark_forgeries(
     """
     patterns = [_CONTROL, _TAG] if tags else [_CONTROL]
     folded = fold(text)
-    if any(pattern.search(folded) for pattern in patterns):
+    if _OPENING.search(folded) and any(pattern.search(folded) for pattern in patterns):
         text = _defuse(text, patterns)
         folded = fold(text)
     known = tuple(filter(None, (fold(heading).strip() for heading in headings)))

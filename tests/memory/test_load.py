@@ -183,3 +183,34 @@ def test_recall_parses_each_record_once(file, monkeypatch):
         assert 2 <= len(parsed) <= 30
         memory.search("When does the bus leave?", **search_all)
         assert len(parsed) <= 30
+
+
+def test_parsed_statements_are_kept_until_their_own_record_changes(memory):
+    for name in ("Ann", "Bo", "Cy"):
+        memory.add(f"My friend {name} lives in Bergen.", user_id="alice", id=name)
+    memory.search("Where does my friend live?", user_id="alice")
+    index = memory._searcher.indexes.of("s:alice")
+    kept = index.statement("My friend Ann lives in Bergen.")
+    memory.update("Bo", user_id="alice", text="My friend Bo moved to Oslo.")
+    memory.search("Where do my friends live?", user_id="alice")
+    assert index.statement("My friend Ann lives in Bergen.") is kept
+    assert "My friend Bo lives in Bergen." not in {**index._statements, **index._older_statements}
+
+
+def test_parsed_statements_in_use_survive_many_others(memory):
+    index = memory._searcher.indexes.of("s:alice")
+    first = index.statement("I like tea.")
+    for n in range(10_000):
+        index.statement(f"Number {n}.")
+        if n % 1_000 == 0:
+            assert index.statement("I like tea.") is first
+    assert len(index._statements) + len(index._older_statements) <= 4_096
+
+
+def test_search_of_idle_memories_decrypts_none_of_them(memory, clock, monkeypatch):
+    for n in range(5):
+        memory.add(f"The number {n} tram goes to Oslo.", user_id="alice", id=f"t{n}")
+    memory.search("Which tram goes to Oslo?", user_id="alice")
+    clock.advance(timedelta(days=60))
+    monkeypatch.setattr("meve.memory.stores._sql.record_query.unseal_row", lambda *_: pytest.fail("decrypted"))
+    assert len(memory.search("Where does the tram go?", user_id="alice").records) == 5

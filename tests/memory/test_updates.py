@@ -166,10 +166,27 @@ def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
         ("My boss is Markus.", "My boss goes to work by tram."),
         ("We eat no gluten.", "Everything here is free of gluten."),
         ("I have MS.", "I'm healthy and strong."),
+        ("I manage a team of five.", "Two of my team are on parental leave now."),
+        ("We keep six hens.", "Most of the hens have stopped laying for the winter."),
+        ("I have a tattoo of a heron.", "I decided against a second tattoo."),
+        ("My best friend is Amira.", "Amira quit her job at the bank."),
+        ("I like my coffee with cardamom.", "The café stopped serving cardamom coffee."),
     ],
 )
 def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
     assert TrainedUpdateJudge(alone=0.0, agreed=0.0).judge(older, newer).relation == "different"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("We keep six hens.", "I sold all our hens."),
+        ("My best friend is Amira.", "Amira and I fell out, we don't talk any more."),
+        ("I like my coffee with cardamom.", "I don't like cardamom in my coffee any more."),
+    ],
+)
+def test_news_of_the_whole_or_of_the_user_ends_what_was_told(older, newer):
+    assert TrainedUpdateJudge().judge(older, newer).relation == "replaces"
 
 
 def test_a_move_ends_a_home_whatever_the_model_finds():

@@ -25,6 +25,7 @@ from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._passages import pack_passages, split_record, texts_of
 from meve.memory._recall.scoring import format_memory
+from meve.memory._write.personal_data import PersonalDataDetector
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate
 from meve.memory.policy import Policy
@@ -120,6 +121,8 @@ class MemoryRuntime:
             options.get("policy") or Policy(),
             check_flag(options.get("reset_clock", False), "reset_clock"),
         )
+        personal = policy.personal_data
+        personal_data = None if personal.action == "keep" else PersonalDataDetector(personal)
         contradiction = options.get("contradiction") or RuleContradiction()
         chain = AuditChain(options.get("audit_key"), pseudonyms=policy.audit.pseudonyms, names_key=backend.names_key)
         made_with = RecordStore(backend, chain).embedders.name()
@@ -141,7 +144,9 @@ class MemoryRuntime:
             updates=options.get("updates") or TrainedUpdateJudge(contradiction),
             usage=options.get("usage") or RuleUsageJudge(embedder=embedder, contradiction=contradiction),
             classifier=options.get("classifier") or SourceClassifier(policy.user_class),
-            gate=WriteGate(policy, options.get("secrets") or PatternSecretDetector(), options.get("classifier")),
+            gate=WriteGate(
+                policy, options.get("secrets") or PatternSecretDetector(), options.get("classifier"), personal_data
+            ),
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
             checkpoints=options.get("checkpoints"),

@@ -91,8 +91,7 @@ class Relevance(_PolicySection):
 
     The cosine of a long memory is that of its best passage. The word share is the share of the question's words that
     the memory contains; rare words weigh more, as in BM25, and a question is taken to have at least two. A turn of a
-    conversation adds shares of the word term of its neighbours. Items take `item_words`. docs/benchmarks-memory.md says
-    how the defaults were chosen.
+    conversation adds shares of the word term of its neighbours. Items take `item_words`.
     """
 
     words: Annotated[float, Field(ge=0, le=20)] = 6.0
@@ -237,6 +236,15 @@ class Tagging(_PolicySection):
         return {tag.strip().casefold(): about for tag, about in tags.items()}
 
 
+class PersonalDataRules(_PolicySection):
+    """What becomes of texts that hold an e-mail address or a phone number: the actions are those of `secrets`."""
+
+    action: Literal["keep", "private", "refuse"] = "keep"
+    kinds: tuple[Literal["email", "phone"], ...] = ("email", "phone")
+    regions: tuple[Annotated[str, Field(pattern="^[A-Z]{2}$")], ...] = ()
+    """Countries (ISO 3166, such as `DE`) whose national formats of phone numbers count besides international ones."""
+
+
 class AuditRules(_PolicySection):
     """What the audit log holds."""
 
@@ -273,6 +281,7 @@ class Policy(_PolicySection):
     secrets: Literal["private", "refuse", "keep"] = "private"
     """What becomes of texts that hold a key, a password or a card number: they are stored as `private`, with their
     lifetime unchanged, refused, or stored like others."""
+    personal_data: PersonalDataRules = PersonalDataRules()
     relevance: Relevance = Relevance()
     ranking: Ranking = Ranking()
     reflection: Reflection = Reflection()

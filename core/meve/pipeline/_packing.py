@@ -141,7 +141,8 @@ class Packer:
         with run.phase("budget", settings) as phase:
             verified_only = config.when_insufficient == "verified_only"
             admitted = [c for c in run.candidates if c.verified or not verified_only]
-            others = [Dropped(candidate=c, reason=UNVERIFIED) for c in run.candidates if c not in admitted]
+            left_out = [c for c in run.candidates if verified_only and not c.verified]
+            others = [Dropped(candidate=c, reason=UNVERIFIED) for c in left_out]
             composed = self._pack(admitted, config, run.find_reason)
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed

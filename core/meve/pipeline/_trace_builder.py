@@ -117,7 +117,7 @@ def _fate(
     return CandidateTrace(
         id=candidate.id,
         origin=candidate.origin,
-        scores=dict(candidate.scores),
+        scores=candidate.scores,
         verified=candidate.verified,
         fate=fate,
         phase=phase,

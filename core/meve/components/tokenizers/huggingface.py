@@ -101,11 +101,18 @@ class HuggingFaceTokens:
         split = [_PIECE.findall(text) for text in texts]
         known = self._known
         new = [piece for piece in {piece for pieces in split for piece in pieces} if piece not in known]
-        counted = dict(zip(new, self._encode(new), strict=True))
+        counted = dict(zip(new, self._encode(new), strict=True)) if new else {}
         if len(known) + len(new) > _MOST_KNOWN:
             self._known = {}  # other threads may still read the former one
         self._known.update((piece, count) for piece, count in counted.items() if len(piece) <= _SHORT)
-        return [sum(known[each] if each in known else counted[each] for each in pieces) for pieces in split]
+        return [self._sum(pieces, known, counted) for pieces in split]
+
+    @staticmethod
+    def _sum(pieces: Sequence[str], known: Mapping[str, int], counted: Mapping[str, int]) -> int:
+        try:
+            return sum(map(known.__getitem__, pieces))
+        except KeyError:  # a long piece
+            return sum(known[each] if each in known else counted[each] for each in pieces)
 
     def _encode(self, texts: list[str]) -> list[int]:
         return [len(encoding) for encoding in self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)]

@@ -22,15 +22,15 @@ def hide_names(events: Sequence[EventDraft], chain: AuditChain) -> Iterator[Even
 
 
 def _hide_names(event: EventDraft, user: str, chain: AuditChain) -> EventDraft:
-    detail, reason = dict(event.detail), event.reason
+    detail, reason = event.detail, event.reason
     for outer, inner in (_BY, _WAS):
         named = detail.get(outer)
-        other = named.get(inner) if isinstance(named, Mapping) else None
-        if isinstance(named, Mapping) and isinstance(other, str):
+        if isinstance(named, Mapping) and isinstance(other := named.get(inner), str):
             hashed = chain.record_name(user, other)
-            detail[outer] = {**named, inner: hashed}
+            detail = {**detail, outer: {**named, inner: hashed}}
             reason = re.sub(rf"(?<!\w){re.escape(other)}(?!\w)", hashed, reason)
-    return replace(event, user=user, record=chain.record_name(user, event.record), detail=detail, reason=reason)
+    name = chain.record_name(user, event.record)
+    return EventDraft(at=event.at, user=user, record=name, action=event.action, reason=reason, detail=detail)
 
 
 def find_entries(snapshot: Snapshot, chain: AuditChain, query: EventQuery) -> Iterable[AuditRow]:

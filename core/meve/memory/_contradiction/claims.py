@@ -168,6 +168,16 @@ class Claim:
         return lexicon.ADDED.search(self._plain) is not None
 
     @LazyField
+    def is_partial(self) -> bool:
+        """It tells of a part of a group."""
+        return lexicon.PART.search(self._plain) is not None
+
+    @LazyField
+    def names_further(self) -> bool:
+        """It tells of one more of a kind: "a second tattoo"."""
+        return lexicon.FURTHER.search(self._plain) is not None
+
+    @LazyField
     def passing(self) -> bool:
         """It tells of a plan or of an exception."""
         return lexicon.PASSING.search(self._plain) is not None
@@ -186,6 +196,22 @@ class Claim:
     def has_one_name(self) -> bool:
         """It tells of such a relation."""
         return bool(self.relations) or lexicon.ONE_NAME_PHRASE.search(self._plain) is not None
+
+    @LazyField
+    def gives_value(self) -> bool:
+        """It has a verb of which a thing has one value, and tells neither of an event nor of one of several persons."""
+        verbs = self.words if self.first_verb in ("do", "does") else (self.first_verb,)  # a question with its answer
+        return not (lexicon.MEASURES.isdisjoint(verbs) or self.is_event) and self.is_identified
+
+    @LazyField
+    def gives_name(self) -> bool:
+        """It tells of a relation that has one name at a time, and neither of the past nor of one of several persons."""
+        return self.has_one_name and not self.past and self.is_identified
+
+    @LazyField
+    def is_identified(self) -> bool:
+        """It is about no person of whom there may be several, such as "my brother"."""
+        return self.people <= lexicon.UNIQUE_KIN or not self.names.isdisjoint(self.subject)
 
     @LazyField
     def subject_names(self) -> frozenset[str]:

@@ -125,6 +125,15 @@ PAST = re.compile(
 """Words that say that a statement tells of the past."""
 INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is|am on) an? ", re.I)
 """Words that introduce a thing that no other statement has named."""
+PART = re.compile(
+    r"^\W*(?:\d+|one|some|half|most|several|many|a few|a couple) of "
+    r"(?:my|our|the|his|her|their|these|those|them|us)\b", re.I
+)  # fmt: skip
+"""The beginning of a statement about a part of a group: the rest may go on."""
+FURTHER = re.compile(r"\ba (?:second|third|fourth|further)\b", re.I)
+"""Words for one more of a kind."""
+TIED = _words("flatmate neighbour colleague")
+"""Persons who are close to the user by a home or by work, which they may leave."""
 PAST_VERBS = _words("was were had did ran went got took made came saw met gave bought sold won lost broke began")
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used

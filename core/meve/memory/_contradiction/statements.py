@@ -63,8 +63,13 @@ class Statement:
             numbers=frozenset(_normalise(number) for number in NUMBER.findall(self._plain)),
             days=days,
             names=self._names - days,
-            negated=not _NEGATIONS.isdisjoint(self._words),
+            negated=self.is_negated,
         )
+
+    @LazyField
+    def is_negated(self) -> bool:
+        """Whether it holds a word such as `not` or `never`."""
+        return not _NEGATIONS.isdisjoint(self._words)
 
     @LazyField
     def _words(self) -> list[str]:

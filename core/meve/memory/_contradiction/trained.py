@@ -18,7 +18,13 @@ from meve.memory._contradiction.claims import Claim
 from meve.memory._contradiction.lexicon import COPULAS, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import DIFFERENT, RuleUpdateJudge, UpdateVerdict, tells_more_of_a_role
+from meve.memory._contradiction.updates import (
+    DIFFERENT,
+    RuleUpdateJudge,
+    UpdateVerdict,
+    tells_more_of_a_role,
+    tells_of_another,
+)
 
 logger = logging.getLogger("meve")
 ALONE = 0.75
@@ -151,7 +157,9 @@ def _write_as_sentence(text: str) -> str:
 
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
-    if _adds_detail(old, new) or (old.is_negative and new.free_of.intersection(map(stem, old.words))):
+    if _adds_detail(old, new) or tells_of_another(old, new):
+        return False
+    if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
     return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
 

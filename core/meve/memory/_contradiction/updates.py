@@ -5,7 +5,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
-from meve.memory._contradiction.lexicon import COPULAS, NAMING
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -38,6 +38,7 @@ class UpdateJudge(Protocol):
         ...
 
 
+_THEIR, _MINE = frozenset(("his", "her", "their")), frozenset(("i", "me", "my", "we", "us", "our"))
 DIFFERENT = UpdateVerdict(relation="different")
 SAME = UpdateVerdict(relation="same", reason="words")
 
@@ -109,7 +110,7 @@ class RuleUpdateJudge:
 
 def _may_both_hold(old: Claim, new: Claim) -> bool:
     """Return whether two statements tell of different things, or the newer one of no change that lasts."""
-    if (new.added and not new.changed) or _may_be_two(old, new):
+    if (new.added and not new.changed) or _may_be_two(old, new) or tells_of_another(old, new):
         return True
     if new.is_question or ((old.is_event or new.is_event or new.passing) and not new.changed):
         return True  # a question, an event of the past, or a plan
@@ -127,6 +128,22 @@ def _may_be_two(old: Claim, new: Claim) -> bool:
 def _is_called(claim: Claim) -> bool:
     """Return whether a statement says how somebody or something is called, of which there may be several."""
     return not NAMING.isdisjoint(claim.words) and "name" not in claim.words and not claim.changed
+
+
+def tells_of_another(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells of a part, of one more of a kind, or of somebody else's doings.
+
+    "I manage a team of five" and "two of my team are on leave now", "I have a tattoo" and "I decided against a second
+    tattoo", "I like cardamom in my coffee" and "the café stopped serving it", or "my best friend is Amira" and "Amira
+    quit her job".
+    """
+    if new.is_partial or (new.names_further and not old.names_further):
+        return True
+    if old.liked and old.actors and old.actors.isdisjoint("me" if word in _MINE else word for word in new.words):
+        return True
+    is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
+    is_of_friend = is_close and not new.people and bool(new.subject) and old.names.issuperset(new.subject)
+    return is_of_friend and not _THEIR.isdisjoint(new.words) and _MINE.isdisjoint(new.words)
 
 
 def _may_end(old: Claim, new: Claim) -> bool:

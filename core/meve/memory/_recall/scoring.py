@@ -117,28 +117,44 @@ class PolicyScorer:
     """The time that the question names; `Relevance.said_then` prefers memories that were added then."""
     shared_scores: Mapping[str, SharedScore] = field(default_factory=dict)
     """The user's scores of shared records, by record id."""
-    touched: Callable[[Sequence[str]], Mapping[str, datetime]] = field(default=lambda _: {})
-    """Returns by id when the user's records were last recalled. Indexes lack it, since a recall changes no version."""
+    touched: Callable[[Sequence[str]], Mapping[int, datetime]] = field(default=lambda _: {})
+    """Returns by row when the user's records of these ids were last recalled. Indexes lack it, since a recall changes
+    no version."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
         """Return scores, shape (n,)."""
         weights = self.policy.ranking
-        records = self._with_last_recall([_get_record(c) for c in candidates])
-        reflections = np.array([self.reflection(record) for record in records]) / 100
-        boosts = np.array([self.policy.rule(record.policy_class).boost for record in records])
-        said_then = np.array([self.time is not None and self.time.contains(record.created_at) for record in records])
-        relevances = np.array([_get_relevance(c) for c in candidates]) + self.policy.relevance.said_then * said_then
-        outcomes = 2 * np.array([self._outcomes(record).expected for record in records]) - 1
+        passages = [_get_passage(c) for c in candidates]
+        records = [passage.record for passage in passages]
+        reflections = np.array(self._reflections(passages)) / 100
+        of_class = {name: rule.boost for name, rule in self.policy.classes.items()}
+        boosts = np.array([of_class[record.policy_class] for record in records])
+        relevances = np.array([_get_relevance(c) for c in candidates])
+        if self.time is not None:
+            said_then = np.array([self.time.contains(record.created_at) for record in records])
+            relevances += self.policy.relevance.said_then * said_then
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
-        scores = scores + weights.outcome * outcomes
+        if weights.outcome:
+            scores += weights.outcome * (2 * np.array([self._outcomes(record).expected for record in records]) - 1)
         return np.asarray(np.maximum(scores, 0.0), dtype=np.float32)
 
-    def _with_last_recall(self, records: list[MemoryRecord]) -> list[MemoryRecord]:
+    def _reflections(self, passages: Sequence[MemoryPassage]) -> list[float]:
+        """Return the current reflection scores, from 0 to 100; the store tells when idle records were last recalled."""
         begin = self.now - self.policy.reflection.idle
-        idle = [r.id for r in records if r.user_id is not None and (r.touched_at or r.created_at) < begin]
-        when = self.touched(idle) if idle else {}
-        return [replace(r, touched_at=when[r.id]) if r.user_id is not None and r.id in when else r for r in records]
+        noted = {p.row: p.record for p in passages if p.record.user_id is not None and not p.record.archived}
+        idle = [record.id for record in noted.values() if (record.touched_at or record.created_at) < begin]
+        touched = self.touched(idle) if idle else {}
+        return [
+            decay_reflection(
+                p.record,
+                self.policy,
+                self.now,
+                self._shared(p.record),
+                touched.get(p.row) if noted.get(p.row) is p.record else None,
+            )
+            for p in passages
+        ]
 
     def reflection(self, record: MemoryRecord) -> float:
         """Return the current reflection score of a record, from 0 to 100; of a shared record, this user's."""
@@ -182,11 +198,25 @@ class TagPreferenceScorer:
         return np.asarray(np.where(untagged & (scores <= best_tagged), -1.0, scores), dtype=np.float32)
 
 
-def decay_reflection(record: MemoryRecord, policy: Policy, now: datetime, shared: SharedScore | None = None) -> float:
-    """Return the current reflection score of a record, from 0 to 100. It decays from the last recall or creation on."""
+def decay_reflection(
+    record: MemoryRecord,
+    policy: Policy,
+    now: datetime,
+    shared: SharedScore | None = None,
+    touched_at: datetime | None = None,
+) -> float:
+    """Return the current reflection score of a record, from 0 to 100. It decays from the last recall or creation on.
+
+    Args:
+        record: the record.
+        policy: tells how scores decay.
+        now: the moment.
+        shared: the user's score of a shared record.
+        touched_at: the last recall, if it is later than the record says.
+    """
     current = shared or record
-    idle = now - max(current.touched_at or record.created_at, record.created_at)
-    return policy.reflection.decay(current.reflection, idle)
+    last = touched_at or current.touched_at or record.created_at
+    return policy.reflection.decay(current.reflection, now - max(last, record.created_at))
 
 
 def _get_relevance(candidate: Candidate) -> float:
@@ -195,7 +225,7 @@ def _get_relevance(candidate: Candidate) -> float:
     return candidate.scores[_RELEVANCE]
 
 
-def _get_record(candidate: Candidate) -> MemoryRecord:
+def _get_passage(candidate: Candidate) -> MemoryPassage:
     if not isinstance(candidate.passage, MemoryPassage):
         raise ConfigurationError(f"candidate {candidate.id!r} is no memory: use another scorer")
-    return candidate.passage.record
+    return candidate.passage

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from meve._fork_safety import ForkSafeLock
@@ -90,7 +90,7 @@ class Searcher:
 
     def look(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, without logging it."""
-        indexes = [self.indexes.of(query.user), self.indexes.of(SHARED)]
+        indexes = self.indexes.of_all(query.user, SHARED)
         versions = tuple(index.version for index in indexes)
         is_cacheable = not callable(query.scope.where)  # what a function admits may change
         cached = self.cache.get(query.cache_key, versions) if is_cacheable else None
@@ -109,7 +109,7 @@ class Searcher:
     def count(self, query: MemoryQuery) -> int:
         """Return the number of records that a query may find, the user's own and shared ones, without the archive."""
         count = 0
-        for index in (self.indexes.of(query.user), self.indexes.of(SHARED)):
+        for index in self.indexes.of_all(query.user, SHARED):
             with index.lock:
                 count += int(index.admitted(query.scope).sum())
         return count
@@ -199,18 +199,12 @@ class Searcher:
         return ImportantTurns(source, find_unimportant_turns(records, self.is_anchor, query.window))
 
     def _config(self, query: MemoryQuery) -> RetrieverConfig:
-        ranking = self.runtime.policy.ranking
-        return RetrieverConfig(
+        return _make_config(
             candidates=query.candidates + len(query.seen.given),  # seen memories are left out later
             limit=query.limit,
-            threshold=ranking.threshold,
-            min_verified=0,
-            fallback_k=0,
+            threshold=self.runtime.policy.ranking.threshold,
             redundancy=1.0 if query.scope.include_superseded else max(SIMILAR, self.runtime.policy.merging.nominate),
-            fill=False,
             max_tokens=query.max_tokens,
-            separator="\n",
-            citations=True,
         )
 
     def _notes(self, query: MemoryQuery, indexes: list[UserIndex]) -> Mapping[str, Any]:
@@ -254,6 +248,11 @@ class Load:
         finally:
             with self._guard:
                 self._running -= 1
+
+
+@lru_cache(maxsize=64)  # its checks take a hundredth of a search
+def _make_config(**settings: Any) -> RetrieverConfig:  # noqa: ANN401
+    return RetrieverConfig(min_verified=0, fallback_k=0, fill=False, separator="\n", citations=True, **settings)
 
 
 def _mark_cached(trace: Trace) -> Trace:

@@ -33,8 +33,10 @@ _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 _KNEE = 0.8
 """Sums of scores above this are compressed below 1; a plain minimum would make the best memories equal."""
-_MAX_STATEMENTS = 4_096
-"""The number of parsed statements that a user's index caches."""
+_ROUNDING = 1e-5
+"""A difference of small sums that may be lost when relevances are limited and rounded; grows with the sum squared."""
+_MAX_STATEMENTS = 2_048
+"""The number of parsed statements that a user's index caches, and of older ones besides."""
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -135,6 +137,8 @@ class UserIndex:
 
     def _reset(self) -> None:
         self._statements: dict[str, Statement] = {}
+        self._older_statements: dict[str, Statement] = {}
+        """Those that were parsed or used before there were too many."""
         self._positions: dict[int, int] = {}
         """By row."""
         self._stored: list[StoredRecord | None] = []
@@ -250,31 +254,30 @@ class UserIndex:
         unit = np.zeros(self.dimension, dtype=np.float32) if vector is None else normalize(vector)
         cosines: Floats = np.maximum(multiply_rows(self._units.values, unit), 0.0).astype(np.float64)
         self._passages.raise_to_best(cosines, unit)
-        cosines *= mask
         shares = self.words.shares(text, len(mask)) * mask
-        positions = np.flatnonzero(mask)
-        scores = self._relevances(positions, cosines, shares, rule).astype(np.float32)
-        if len(scores) > k:
-            stay = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
-            positions, scores = positions[stay], scores[stay]
+        sums = self._add_up(cosines, shares, rule)
+        positions = select_best(np.where(mask, sums, -1.0), k)
+        scores = limit_relevance(sums[positions]).astype(np.float32)
         best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
         hits = [Hit(stored, score, float(cosines[p]), float(shares[p])) for score, stored, p in best if stored]
         return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
 
-    def _relevances(self, positions: Positions, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
-        """Return the relevance at some positions, with shares of their neighbours' words."""
+    def _add_up(self, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
+        """Return the relevance at all positions before it is limited, with shares of their neighbours' words."""
         words = np.append(rule.words / 2 * shares * np.sqrt(shares), 0.0)  # position -1, for no neighbour, is this 0.0
-        around = rule.before * words[self._previous.values[positions]]
-        around += rule.after * words[self._next.values[positions]]
-        return limit_relevance(cosines[positions] / 2 + words[positions] + around)
+        around = rule.before * words[self._previous.values]
+        around += rule.after * words[self._next.values]
+        sums: Floats = cosines / 2 + words[:-1] + around
+        return sums
 
     def statement(self, text: str) -> Statement:
-        """Return the parsed statement of a record's text, cached until a record is removed."""
+        """Return the parsed statement of a record's text, cached until the record is removed."""
         found = self._statements.get(text)
         if found is None:
             if len(self._statements) >= _MAX_STATEMENTS:
-                self._statements.clear()
-            found = self._statements[text] = parse_statement(text)
+                self._older_statements, self._statements = self._statements, {}
+            found = self._older_statements.get(text) or parse_statement(text)
+            self._statements[text] = found
         return found
 
     def _add(self, records: Sequence[StoredRecord]) -> None:
@@ -329,7 +332,6 @@ class UserIndex:
         positions = [self._positions.pop(row) for row in rows]
         if not positions:
             return
-        self._statements = {}
         for n in positions:
             stored = self._stored[n]
             self._stored[n] = None
@@ -339,6 +341,8 @@ class UserIndex:
             self._passages.remove(n)
             if stored is not None:
                 self._places.remove(n, stored.record)
+                self._statements.pop(stored.record.text, None)
+                self._older_statements.pop(stored.record.text, None)
                 for tag in stored.record.tags:
                     self._tags[tag].discard(n)
                 if stored.record.session_id is not None:
@@ -361,6 +365,21 @@ def limit_relevance(sums: Floats) -> Floats:
     """
     room = 1 - _KNEE
     return np.where(sums <= _KNEE, sums, 1 - room * room / (np.maximum(sums, _KNEE) - _KNEE + room))
+
+
+def select_best(sums: Floats, k: int) -> Positions:
+    """Return the positions of the k highest sums, and of those that may be equal to them once they are limited.
+
+    Sums below 0 are left out.
+
+    >>> select_best(np.array([0.5, -1.0, 0.7, 0.5, 0.2]), 2).tolist()
+    [0, 2, 3]
+    """
+    least = 0.0
+    if len(sums) > k:
+        last = max(float(np.partition(sums, len(sums) - k)[len(sums) - k]), 0.0)
+        least = max(last - _ROUNDING * (1 + last) ** 2, 0.0)
+    return np.flatnonzero(sums >= least)
 
 
 def among(n: int, positions: Collection[int] | Positions) -> Mask:

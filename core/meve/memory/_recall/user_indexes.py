@@ -36,13 +36,21 @@ class UserIndexes:
 
     def of(self, user: str) -> UserIndex:
         """Return a user's index, updated from the store."""
+        return self.of_all(user)[0]
+
+    def of_all(self, *users: str) -> list[UserIndex]:
+        """Return the indexes of some users, updated from the store."""
+        return [self._updated(*each) for each in zip(users, self._store.versions(*users), strict=True)]
+
+    def _updated(self, user: str, version: int) -> UserIndex:
+        """Return a user's index, updated unless it is of this version."""
         with self._guard:
             index = self._indexes.get(user)
             if index is None:
                 index = self._indexes[user] = UserIndex(self._embedders.model)
             self._indexes.move_to_end(user)
         with index.lock:
-            if self._store.version(user) != index.version:
+            if version != index.version:
                 self._update(user, index)
         self._shrink(user)
         return index

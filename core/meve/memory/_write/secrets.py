@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from meve.errors import ModelError, PolicyError, wrap_errors
+from meve.memory._write.personal_data import PersonalDataDetector
 from meve.memory._write.record_factory import Classifier
 from meve.memory._write.told_secrets import tells_secret
 from meve.memory.items.item import named_texts
@@ -150,6 +151,8 @@ class WriteGate:
     detector: SecretDetector
     classifier: Classifier | None
     """The operator's own classifier; None for the built-in one."""
+    personal_data: PersonalDataDetector | None = None
+    """Finds personal data; None if the policy keeps it."""
 
     def admit(
         self, text: str, source: RecordSource, policy_class: PolicyClass, *, is_classified: bool = False
@@ -163,24 +166,39 @@ class WriteGate:
             is_classified: whether the operator's own classifier chose that class.
 
         Raises:
-            PolicyError: the text holds a secret, and the policy refuses secrets.
+            PolicyError: the text holds a secret or personal data, and the policy refuses that.
+            ModelError: a detector failed.
             ValidationError: the classifier returned no class.
         """
-        secret = "" if self.policy.secrets == "keep" else self.detector.find_secret(text)
-        if secret and self.policy.secrets == "refuse":
-            raise PolicyError(
-                f"the text holds a secret ({secret:.60}), and the policy refuses secrets: remove it, or set secrets to "
-                "'private' or 'keep'"
-            )
+        found = self._find(text)
         if self.policy.rule(policy_class).on_request:
             return policy_class, ""
-        if secret:
-            return "private", f"secret: {secret:.60}"
+        if found:
+            return "private", found
         if self.classifier is not None and not is_classified:
             chosen: PolicyClass = check_choice(self.classifier.classify(text, source), "policy_class", PolicyClass)
             if self.policy.rule(chosen).on_request:
                 return chosen, "classifier"
         return policy_class, ""
+
+    def _find(self, text: str) -> str:
+        """Return what makes a text private, such as `secret: credential`; empty for nothing. Raise as `admit`."""
+        rules = self.policy
+        secret = "" if rules.secrets == "keep" else self.detector.find_secret(text)
+        if secret and rules.secrets == "refuse":
+            raise PolicyError(
+                f"the text holds a secret ({secret:.60}), and the policy refuses secrets: remove it, or set secrets to "
+                "'private' or 'keep'"
+            )
+        personal = "" if self.personal_data is None else self.personal_data.find(text)
+        if personal and rules.personal_data.action == "refuse":
+            raise PolicyError(
+                f"the text holds personal data ({personal}), and the policy refuses it: remove it, or set "
+                "personal_data.action to 'private' or 'keep'"
+            )
+        if secret:
+            return f"secret: {secret:.60}"
+        return f"personal data: {personal}" if personal else ""
 
 
 def all_text(text: str, metadata: Mapping[str, Any], tags: Iterable[str] = ()) -> str:

@@ -185,8 +185,12 @@ class RecordStore:
             return readable_records(snapshot, RecordQuery(user=user, archived=None))
 
     def version(self, user: str) -> int:
+        return self.versions(user)[0]
+
+    def versions(self, *users: str) -> list[int]:
+        """Return the version of each user's records, in one state of the store."""
         with self.backend.reading() as snapshot:
-            return snapshot.version(user)
+            return [snapshot.version(user) for user in users]
 
     def changes(self, user: str, since: int) -> Changes:
         """Return the changes of a user's active records after a version, or all records if the changes are unknown."""
@@ -197,10 +201,13 @@ class RecordStore:
             records = snapshot.records(RecordQuery(user=user, changed_since=0 if is_complete else since))
         return Changes(version=version, is_complete=is_complete, records=records, removed_rows=removed or ())
 
-    def touched(self, user: str, record_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return by id when active records were last recalled: `changes` doesn't report recalls."""
-        times = self.select(RecordQuery(user=user, ids=record_ids), "id", "touched_at")
-        return {record_id: touched_at for record_id, touched_at in times if touched_at is not None}
+    def touched(self, user: str, record_ids: Sequence[str]) -> dict[int, datetime]:
+        """Return by row when active records were last recalled: `changes` doesn't report recalls.
+
+        Rows and times aren't sealed, so this decrypts nothing.
+        """
+        times = self.select(RecordQuery(user=user, ids=record_ids), "row", "touched_at")
+        return {row: touched_at for row, touched_at in times if touched_at is not None}
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
         with self.backend.reading() as snapshot:
