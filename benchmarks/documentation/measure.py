@@ -10,12 +10,20 @@ from sklearn.metrics import roc_auc_score
 
 from meve import Passage, Retriever
 from meve.components.verifiers import load_verifier
+from meve.evaluation.systems import SYSTEMS, IndexedPassages
+from meve.evaluation.types import SharedComponents
 from meve.ingest import ingest
+from meve.pipeline.config import RetrieverConfig
+from meve.pipeline.context import Context
 from meve.pipeline.engine import make_engine
 
 HERE = Path(__file__).parent
 THRESHOLD = 0.5
 UNRELATED_WORDS = 80
+PLAIN = ("dense", "bm25", "hybrid")
+"""Searches of `meve.evaluation.systems` that fill the budget with their best passages, unverified."""
+Results = list[tuple[dict[str, Any], Context]]
+"""Questions, each with the context of the default retrieval."""
 
 
 def main() -> None:
@@ -92,6 +100,32 @@ def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) ->
         print(f"{name}: {len(answerable)} answerable, gold in context {hits}, verified {verified}, called sufficient "
               f"{sufficient}, mean tokens {tokens:.0f}; of {len(others)} unanswerable called sufficient "
               f"{sum(context.sufficient for context in others)}")  # fmt: skip
+    compare_with_plain(retriever, [each for each in results if each[0]["answerable"] and "definition" not in each[0]])
+
+
+def compare_with_plain(retriever: Retriever, results: Results) -> None:
+    """Print in how many contexts of plain searches a gold passage stands, with the tokens of the default and with all.
+
+    With the tokens of the default, each search gets for each question as many as the default's context took.
+    """
+    engine = retriever.engine
+    shared = SharedComponents(embedder=engine.embedder, verifier=engine.verifier, tokens=engine.tokens)
+    indexed = IndexedPassages(retriever.passages(), shared)
+    indexed.__dict__["retriever"] = retriever  # the passages are embedded already
+    default = [context.tokens for _, context in results]
+    budgets = {"tokens of the default": default, "all tokens": [retriever.config.max_tokens] * len(results)}
+    for name, limits in budgets.items():
+        for system in PLAIN:
+            outputs = [
+                SYSTEMS[system](indexed.with_config(RetrieverConfig(max_tokens=max(limit, 1))))(row["question"])
+                for (row, _), limit in zip(results, limits, strict=True)
+            ]
+            hits = sum(
+                any(is_gold(retriever.get(passage.id), row) for passage in output.passages)
+                for (row, _), output in zip(results, outputs, strict=True)
+            )
+            tokens = np.mean([output.tokens for output in outputs])
+            print(f"{system}, {name}: gold in context {hits} of {len(results)}, mean tokens {tokens:.0f}", flush=True)
 
 
 def is_gold(passage: Passage, row: dict[str, Any]) -> bool:

@@ -24,6 +24,8 @@ LEAST_COSINE = 0.98
 """The minimum mean cosine between the vectors of the quantised graph and of the model."""
 SAME = 0.9999
 """The minimum cosine between the vectors of the graph before quantisation and of the model."""
+CHECKED = 4
+"""The number of samples whose vectors are compared before quantisation; another kind of vector differs for each."""
 _KEPT = (
     "model_type", "hidden_size", "num_attention_heads", "num_hidden_layers", "max_position_embeddings", "pad_token_id"
 )  # fmt: skip
@@ -71,8 +73,9 @@ def quantize_embedder(folder: str | Path, to: str | Path, samples: Sequence[str]
             _write_folder(each, config, splitter, in_torch.window)
         with wrap_errors(ModelError, f"exporting {name} to ONNX"):
             trace_graph(transformer.eval(), loaded.tokenizer, _graph(whole), "last_hidden_state")
-        exported = OnnxEmbedder.from_folder(whole)
-        if not _compare(exported, in_torch, samples).min() >= SAME:
+        exported, in_fp32 = OnnxEmbedder.from_folder(whole), _embed(in_torch, samples)
+        few = samples[:CHECKED]
+        if not _cosines(_embed(exported, few), in_fp32[[*range(len(few)), -1]]).min() >= SAME:
             raise ModelError(
                 f"the vectors of {name!r} aren't the mean of its tokens' vectors, or it puts a prompt before texts: "
                 "run it in torch"
@@ -80,8 +83,9 @@ def quantize_embedder(folder: str | Path, to: str | Path, samples: Sequence[str]
         with wrap_errors(ModelError, f"quantising {name}"):
             pieces, _, _ = splitter.split_all(samples, in_torch.window - splitter.count_special())
             inputs = [exported.build_inputs(piece) for piece in pieces]
+            del exported, loaded, in_torch, transformer
             quantize_graph(_graph(whole), _graph(small), config=config, inputs=inputs)
-        agreement = float(_compare(OnnxEmbedder.from_folder(small), in_torch, samples).mean())
+        agreement = float(_cosines(_embed(OnnxEmbedder.from_folder(small), samples), in_fp32).mean())
         if not agreement >= LEAST_COSINE:  # also refuses NaN
             raise ModelError(
                 f"the quantised vectors of {name} have a mean cosine of {agreement:.4f} with the model's, at least "
@@ -107,7 +111,11 @@ def _write_folder(folder: Path, config: Mapping[str, Any], splitter: TextSplitte
         (folder / file).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
 
 
-def _compare(one: Embedder, other: Embedder, texts: Sequence[str]) -> FloatArray:
-    """Return the cosines between two models' vectors of n passages, and of the first as a query, shape (n + 1,)."""
-    a, b = (np.vstack([each.embed_passages(texts), each.embed_query(texts[0])]) for each in (one, other))
+def _embed(embedder: Embedder, texts: Sequence[str]) -> FloatArray:
+    """Return the vectors of n passages, and of the first as a query, shape (n + 1, d)."""
+    return np.vstack([embedder.embed_passages(texts), embedder.embed_query(texts[0])])
+
+
+def _cosines(a: FloatArray, b: FloatArray) -> FloatArray:
+    """Return the cosines of n vectors of length 1 with as many others, shape (n,)."""
     return np.asarray((a * b).sum(axis=1))

@@ -214,12 +214,13 @@ def _measure_activations(
     """Return the largest magnitude of each channel of these activations, over all samples and tokens."""
     disable_telemetry()
     import onnxruntime
-    from onnx import ModelProto, TensorProto, helper
+    from onnx import TensorProto, helper
 
-    watched = ModelProto()
-    watched.CopyFrom(model)
-    watched.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
-    session = onnxruntime.InferenceSession(watched.SerializeToString(), providers=["CPUExecutionProvider"])
+    outputs = model.graph.output
+    known = len(outputs)
+    outputs.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    del outputs[known:]
     largest: dict[str, FloatArray] = {}
     for sample in samples:
         for name, values in zip(names, session.run(list(names), dict(sample)), strict=True):

@@ -115,12 +115,14 @@ def quantize_graph(
             split_outliers(fused.model, inputs)
         scale_tokens(fused.model)
         fused.save_model_to_file(str(Path(name) / "fused.onnx"))
+        excluded = _nodes_in_fp32(fused.model)
+        del fused  # the quantiser reads the file
         quantize_dynamic(
             Path(name) / "fused.onnx",
             to,
             per_channel=True,
             weight_type=QuantType.QInt8,
-            nodes_to_exclude=_nodes_in_fp32(fused.model),
+            nodes_to_exclude=excluded,
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},  # fused operators don't state theirs
         )
 
