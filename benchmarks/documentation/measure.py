@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from meve import Passage, Retriever
+from meve._formulas import expected_calibration_error
 from meve.components.verifiers import load_verifier
 from meve.evaluation.systems import SYSTEMS, IndexedPassages
 from meve.evaluation.types import SharedComponents
@@ -29,7 +30,7 @@ Results = list[tuple[dict[str, Any], Context]]
 def main() -> None:
     """Measure what is asked for, each half apart."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["near-misses", "surroundings", "manuals"])
+    parser.add_argument("what", choices=["near-misses", "surroundings", "manuals", "candidates"])
     parser.add_argument("--manuals", type=Path, help="the folder of the manuals")
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
@@ -38,6 +39,8 @@ def main() -> None:
         measure_near_misses(given.verifier, given.embedder)
     elif given.what == "surroundings":
         measure_surroundings(given.verifier)
+    elif given.what == "candidates":
+        measure_candidates(given.manuals, given.embedder, given.verifier)
     else:
         measure_manuals(given.manuals, given.embedder, given.verifier)
 
@@ -79,11 +82,38 @@ def measure_surroundings(name: str | None) -> None:
     )
 
 
-def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) -> None:
-    """Print how many questions have a gold passage in their context, and how many contexts are called sufficient."""
+def read_manuals(folder: Path, embedder: str | None, verifier: str | None) -> Retriever:
+    """Return a retriever over the manuals."""
     retriever = Retriever.empty(embedder=embedder, verifier=verifier)
     ingest(folder, retriever)
     print(f"{len(retriever.passages()):,} passages")
+    return retriever
+
+
+def measure_candidates(folder: Path, embedder: str | None, verifier: str | None) -> None:
+    """Print areas under the curve and calibration errors over all candidates of every second question.
+
+    The last error is that of the chance p / (8 - 7p): the fit of the evidence counts a relevant candidate eight times.
+    """
+    retriever = read_manuals(folder, embedder, verifier)
+    scores, labels = [], []
+    for row in read_rows("questions.jsonl")[::2]:
+        if not row["answerable"] or "definition" in row:
+            continue
+        trace = retriever.retrieve(row["question"], exact=True, redundancy=1.0, mode="no_fallback").trace
+        scores += [(c.scores["verifier"], c.scores.get("logit", c.scores["verifier"])) for c in trace.candidates]
+        labels += [is_gold(retriever.get(c.id), row) for c in trace.candidates]
+    p, logits = np.array(scores, dtype=np.float32).T
+    y = np.array(labels)
+    both, alone = roc_auc_score(y, p), roc_auc_score(y, logits)
+    weighted, chance = (expected_calibration_error(each, y) for each in (p, p / (8 - 7 * p)))
+    print(f"{len(y):,} candidates, {y.sum()} relevant: AUC {both:.3f}, verifier alone {alone:.3f}; "
+          f"calibration error {weighted:.3f}, without the weight {chance:.3f}")  # fmt: skip
+
+
+def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) -> None:
+    """Print how many questions have a gold passage in their context, and how many contexts are called sufficient."""
+    retriever = read_manuals(folder, embedder, verifier)
     rows = read_rows("questions.jsonl")
     results = [(row, retriever.retrieve(row["question"])) for row in rows]
     for name, chosen in {

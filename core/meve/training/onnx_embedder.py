@@ -38,8 +38,8 @@ def quantize_embedder(folder: str | Path, to: str | Path, samples: Sequence[str]
         folder: a sentence-transformers model, by folder or hub name, whose vector is the mean of its tokens' vectors,
             such as all-mpnet-base-v2. It must need no prompt and be made for the cosine.
         to: the output folder, created if missing; must be another one.
-        samples: some dozens of typical passages, at least one. They show the channels with large activations, which
-            stay in fp32, and measure the result.
+        samples: typical passages, at least one; ten suffice. They show the channels with large activations, which stay
+            in fp32, and measure the result.
 
     Returns:
         The mean cosine between the vectors of both models, for the samples.
