@@ -15,7 +15,6 @@ from meve.evaluation.systems import SYSTEMS, IndexedPassages
 from meve.evaluation.types import SharedComponents
 from meve.ingest import ingest
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.context import Context
 from meve.pipeline.engine import make_engine
 
 HERE = Path(__file__).parent
@@ -23,8 +22,8 @@ THRESHOLD = 0.5
 UNRELATED_WORDS = 80
 PLAIN = ("dense", "bm25", "hybrid")
 """Searches of `meve.evaluation.systems` that fill the budget with their best passages, unverified."""
-Results = list[tuple[dict[str, Any], Context]]
-"""Questions, each with the context of the default retrieval."""
+LIMITS = (400, 512, 1024)
+Rows = list[dict[str, Any]]
 
 
 def main() -> None:
@@ -130,32 +129,32 @@ def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) ->
         print(f"{name}: {len(answerable)} answerable, gold in context {hits}, verified {verified}, called sufficient "
               f"{sufficient}, mean tokens {tokens:.0f}; of {len(others)} unanswerable called sufficient "
               f"{sum(context.sufficient for context in others)}")  # fmt: skip
-    compare_with_plain(retriever, [each for each in results if each[0]["answerable"] and "definition" not in each[0]])
+    compare_with_plain(retriever, [row for row in rows if row["answerable"] and "definition" not in row])
 
 
-def compare_with_plain(retriever: Retriever, results: Results) -> None:
-    """Print in how many contexts of plain searches a gold passage stands, with the tokens of the default and with all.
+def compare_with_plain(retriever: Retriever, rows: Rows) -> None:
+    """Print how many contexts hold a gold passage, for several budgets: of the default, and of plain searches.
 
-    With the tokens of the default, each search gets for each question as many as the default's context took.
+    A plain search gets for each question as many tokens as the default's context took.
     """
     engine = retriever.engine
     shared = SharedComponents(embedder=engine.embedder, verifier=engine.verifier, tokens=engine.tokens)
     indexed = IndexedPassages(retriever.passages(), shared)
     indexed.__dict__["retriever"] = retriever  # the passages are embedded already
-    default = [context.tokens for _, context in results]
-    budgets = {"tokens of the default": default, "all tokens": [retriever.config.max_tokens] * len(results)}
-    for name, limits in budgets.items():
-        for system in PLAIN:
+    for limit in LIMITS:
+        contexts = [retriever.retrieve(row["question"], max_tokens=limit) for row in rows]
+        found = {"default": [([p.passage for p in c.passages], c.tokens) for c in contexts]}
+        for name in PLAIN:
+            configs = [RetrieverConfig(max_tokens=max(c.tokens, 1)) for c in contexts]
             outputs = [
-                SYSTEMS[system](indexed.with_config(RetrieverConfig(max_tokens=max(limit, 1))))(row["question"])
-                for (row, _), limit in zip(results, limits, strict=True)
+                SYSTEMS[name](indexed.with_config(config))(row["question"])
+                for row, config in zip(rows, configs, strict=True)
             ]
-            hits = sum(
-                any(is_gold(retriever.get(passage.id), row) for passage in output.passages)
-                for (row, _), output in zip(results, outputs, strict=True)
-            )
-            tokens = np.mean([output.tokens for output in outputs])
-            print(f"{system}, {name}: gold in context {hits} of {len(results)}, mean tokens {tokens:.0f}", flush=True)
+            found[name] = [([retriever.get(p.id) for p in o.passages], o.tokens) for o in outputs]
+        for name, results in found.items():
+            hits = [any(is_gold(p, row) for p in passages) for row, (passages, _) in zip(rows, results, strict=True)]
+            tokens = np.mean([count for _, count in results])
+            print(f"max_tokens={limit}, {name}: gold in context {sum(hits)} of {len(rows)}, mean tokens {tokens:.0f}")
 
 
 def is_gold(passage: Passage, row: dict[str, Any]) -> bool:
@@ -167,7 +166,7 @@ def is_gold(passage: Passage, row: dict[str, Any]) -> bool:
     )
 
 
-def read_rows(name: str) -> list[dict[str, Any]]:
+def read_rows(name: str) -> Rows:
     """Return the rows of a file beside this one."""
     return [json.loads(line) for line in (HERE / name).read_text("utf-8").splitlines()]
 
