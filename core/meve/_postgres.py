@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 from meve._extras import require_imports
 from meve._fork_safety import GATE, ForkSafeLock, check_process
@@ -42,6 +43,18 @@ def is_postgres_url(target: object) -> bool:
     (True, False)
     """
     return isinstance(target, str) and target.startswith(PREFIXES)
+
+
+def without_password(url: str) -> str:
+    """Return a URL without the passwords in it.
+
+    >>> without_password("postgresql://me:secret@db.example/meve?sslmode=require&password=secret")
+    'postgresql://me@db.example/meve?sslmode=require'
+    """
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    settings = [each for each in parts.query.split("&") if each.partition("=")[0] not in ("password", "sslpassword")]
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + hosts, query="&".join(settings)))
 
 
 class Rows:
