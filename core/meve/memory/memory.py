@@ -46,8 +46,8 @@ class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
     `open` makes it. Each method that reads or writes has an async form in front of whose name an `a` stands:
-    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread. A write is carried out even
-    if the task that waits for it is cancelled.
+    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread; with PostgreSQL, reads run in
+    four more. A write is carried out even if the task that waits for it is cancelled.
     """
 
     def __init__(self, runtime: MemoryRuntime, *, location: Mapping[str, str] | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from bisect import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
@@ -37,6 +37,10 @@ _ROUNDING = 1e-5
 """A difference of small sums that may be lost when relevances are limited and rounded; grows with the sum squared."""
 _MAX_STATEMENTS = 2_048
 """The number of parsed statements that a user's index caches, and of older ones besides."""
+_NO_VECTOR, _NO_PASSAGES = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
+"""Those of the records in an index, whose vectors stand in its arrays alone."""
+_AT_ONCE = 4_096
+"""The number of records that are added to the arrays at once."""
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
@@ -166,7 +170,8 @@ class UserIndex:
             self._reset()
         self._remove([row for row in changes.removed_rows if row in self._positions])
         self._remove([stored.row for stored in changes.records if stored.row in self._positions])
-        self._add(changes.records)
+        for first in range(0, len(changes.records), _AT_ONCE):
+            self._add(changes.records[first : first + _AT_ONCE])
         self._filtered.clear()
         self.version = changes.version
 
@@ -259,8 +264,18 @@ class UserIndex:
         positions = select_best(np.where(mask, sums, -1.0), k)
         scores = limit_relevance(sums[positions]).astype(np.float32)
         best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
-        hits = [Hit(stored, score, float(cosines[p]), float(shares[p])) for score, stored, p in best if stored]
-        return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
+        found = sorted(
+            ((score, stored, p) for score, stored, p in best if stored), key=lambda each: (-each[0], each[1].record.id)
+        )
+        return [
+            Hit(self._with_vectors(stored, p), score, float(cosines[p]), float(shares[p]))
+            for score, stored, p in found[:k]
+        ]
+
+    def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:
+        """Return a record of this index with its vectors, of length 1."""
+        passages = self._passages.of(position)
+        return replace(stored, vector=self._units.values[position].copy(), passages=passages)
 
     def _add_up(self, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at all positions before it is limited, with shares of their neighbours' words."""
@@ -296,7 +311,7 @@ class UserIndex:
         self._live.put(first, np.array([s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
-        self._stored += added
+        self._stored += [replace(stored, vector=_NO_VECTOR, passages=_NO_PASSAGES) for stored in added]
         for n, (stored, passages) in enumerate(zip(added, parts, strict=True), start=first):
             self._positions[stored.row] = n
             self._passages.add(n, passages)
@@ -352,7 +367,7 @@ class UserIndex:
             self._compact()
 
     def _compact(self) -> None:
-        remaining = [stored for stored in self._stored if stored is not None]
+        remaining = [self._with_vectors(stored, n) for n, stored in enumerate(self._stored) if stored is not None]
         self._reset()
         self._add(remaining)
 

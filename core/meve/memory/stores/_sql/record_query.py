@@ -8,7 +8,7 @@ from typing import Any
 
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
-from meve.memory.stores._sql.key_file import KeyIsGone
+from meve.memory.stores._sql.key_file import BULK, KeyIsGone
 from meve.memory.stores._sql.rows import (
     COLUMNS,
     FIELD_COLUMNS,
@@ -183,9 +183,7 @@ class _Hashed:
 def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False) -> Iterator[Values]:
     """Unseal the matching rows outside the archive, except those whose keys are gone."""
     statement, parameters = found.select(", ".join(_SELECTED), by_session=by_session)
-    rows = vault.connection.execute(statement, parameters).fetchall()
-    vault.slots.expect(len(rows))
-    for no, row, slot, *columns in rows:
+    for no, row, slot, *columns in _rows(vault, statement, parameters):
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:
@@ -200,15 +198,21 @@ def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_ses
         yield owner.user, row, values
 
 
+def _rows(vault: Vault, statement: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Read rows one by one, so that no second copy of a large memory stands in the process."""
+    for n, row in enumerate(vault.connection.execute(statement, values)):
+        if n == BULK:
+            vault.slots.expect()
+        yield row
+
+
 def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:
     """Unseal the matching rows of the archive, except those whose keys are gone, each with the column of its expiry."""
     query = found.query
     where, parameters = found.where_in_archive()
     statement = f"SELECT {', '.join(_IN_ARCHIVE)} FROM archive {where} ORDER BY rowid"
-    rows = vault.connection.execute(statement, parameters).fetchall()
-    vault.slots.expect(len(rows))
     is_named = skips_damaged and not _needs_body(query)
-    for no, row, slot, body, *names, expires in rows:
+    for no, row, slot, body, *names, expires in _rows(vault, statement, parameters):
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:

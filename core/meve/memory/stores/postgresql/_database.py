@@ -84,7 +84,7 @@ class PostgresConnection:
         self._rows, self._tenant, self._translate = rows, tenant, translate
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
-        return self._rows.execute(self._translate(statement), values)
+        return self._rows.execute(self._translate(statement), values, binary=True)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> object:
         return self._rows.executemany(self._translate(statement), list(values))
