@@ -132,6 +132,7 @@ def copy_memory(url, folder):
     with psycopg.connect(url, autocommit=True) as connection:
         ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
         copy = f"{schema}_{folder.name}"
+        connection.execute(f'DROP SCHEMA IF EXISTS "{copy}" CASCADE')
         connection.execute(f'CREATE SCHEMA "{copy}"')
         for (table,) in connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)
