@@ -35,7 +35,9 @@ def file(request, tmp_path):
 
 def open_with_keys(inner, file=None, **options):
     """Open a memory; one in PostgreSQL with the key file that its URL knows."""
-    return inner(file, **{"key_file": file.keys, **options} if is_postgres_url(file) else options)
+    if is_postgres_url(file) and "key_file" not in options:
+        options["key_file"] = file.keys
+    return inner(file, **options)
 
 
 def connect_or_skip(inner, file, *arguments, **options):
