@@ -63,7 +63,7 @@ def find_programs():
 
 
 class Server:
-    """A server in a new folder, which stops and is removed when no process holds a lock on the file `users` any more."""
+    """A server in a new folder; it stops and is removed when no process locks the file `users` any more."""
 
     def __init__(self, programs, users):
         self.programs = programs

@@ -66,7 +66,7 @@ class Rows:
     def execute(
         self, statement: str, values: Sequence[Any] = (), *, binary: bool = False
     ) -> "psycopg.Cursor[tuple[Any, ...]]":
-        """Run a statement, and return the cursor with its rows; `binary` ones take half the memory until they are read."""
+        """Run a statement, and return the cursor with its rows; bytes take half the memory as `binary` ones."""
         return self._connection.execute(_translate(statement), values, binary=binary)
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":

@@ -19,9 +19,9 @@ DIMENSIONS = (16, 384, 1_024, 3_072)
 
 @pytest.fixture
 def place(request, tmp_path):
-    """Return where to keep a memory, and the folders in which nothing readable may stand: with PostgreSQL, the server's.
+    """Return where to keep a memory, and the folders in which nothing readable may stand.
 
-    The server's files hold deleted rows, its log of changes, and its messages.
+    The files of a PostgreSQL server hold deleted rows, its log of changes, and its messages.
     """
     folder = tmp_path / "memory"
     folder.mkdir()

@@ -1,13 +1,9 @@
 """A memory in a PostgreSQL database: tenants, row-level security, keys, and a server that fails."""
 
-import asyncio
 import os
 import re
 import subprocess
 import sys
-import threading
-import uuid
-from contextlib import suppress
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -352,47 +348,12 @@ def test_server_that_is_gone_is_named_without_the_password(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_cancelled_calls_leave_no_transaction_open(url):
-    """Calls are cancelled at once, while they run, and after they have ended."""
-    named = MemoryUrl(f"{url}&application_name={uuid.uuid4().hex}", url.keys)
-    async with open_memory(named) as memory:
-        await memory.aadd("Bread is baked.", user_id="alice", id="bread", source="doc")
-        started = 0
-        for n in range(100):
-            call = (
-                memory.asearch(f"bread {n}", user_id="alice")
-                if n % 2
-                else memory.aadd(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
-            )
-            task = asyncio.create_task(call)
-            await asyncio.sleep(n * 0.0002)
-            started += not task.done()
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        await memory.run_async(lambda: None)
-        await memory.alist(user_id="alice")
-        assert started > 20
-        assert await asyncio.to_thread(wait_until_idle, named) == {"idle"}
-        assert {*ids(memory)} == {"bread", *(f"{n}" for n in range(0, 100, 2))}
-        assert memory.audit.verify().ok
-
-
-def wait_until_idle(url):
-    """Return the states of the connections with a URL's application name, when none is active any more."""
-    name = url.rpartition("=")[2]
-    while True:
-        states = run(url, "SELECT state FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()", (name,))
-        if ("active",) not in states:
-            return {state for (state,) in states}
-
-
-async def test_reads_wait_for_the_server_at_once(url):
-    """Four reads meet at a barrier, while a write waits for none of them."""
-    barrier = threading.Barrier(4)
-    async with open_memory(url) as memory:
-        reading = [asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)) for _ in range(3)]
-        await asyncio.sleep(0)
-        await asyncio.wait_for(memory.aadd("Bread is baked.", user_id="alice", source="doc"), 30)
-        reading.append(asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)))
-        assert sorted(await asyncio.gather(*reading)) == [0, 1, 2, 3]
+def test_location_opens_a_memory_again_and_holds_no_password(url):
+    secret = MemoryUrl(url.replace("meve@", "meve:hidden@") + "&password=hidden", url.keys)
+    with open_memory(secret, tenant="acme") as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        location = memory.location
+    assert "hidden" not in str(location)
+    place = MemoryUrl(location["file"], url.keys)
+    with open_memory(place, tenant=location["tenant"], key_file=location["key_file"]) as memory:
+        assert ids(memory) == ["bread"]

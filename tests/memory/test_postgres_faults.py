@@ -1,9 +1,11 @@
-"""A memory in a PostgreSQL database whose server crashes, whose connections run out, and whose locks others hold."""
+"""A memory in a PostgreSQL database: crashes, connections that run out, others' locks, and cancelled calls."""
 
+import asyncio
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from urllib.parse import quote
 
 import pytest
@@ -22,7 +24,7 @@ def url(postgres_url, tmp_path):
 
 
 def until_answered(call, *arguments, **options):
-    """Repeat a call until the server answers it. An earlier try may have been carried out before its answer was lost."""
+    """Repeat a call until the server answers it; an earlier try may have been carried out without an answer."""
     while True:
         try:
             return call(*arguments, **options)
@@ -82,9 +84,9 @@ def test_connections_that_run_out_are_an_error_that_says_so(url):
         with ExitStack() as lent:
             for _ in range(16):
                 lent.enter_context(database.reading())
-            with pytest.raises(StoreBusyError, match="gave no connection in .* s: try again"):
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
                 memory.get("bread", user_id="alice")
-            with pytest.raises(StoreBusyError, match="gave no connection in .* s: try again"):
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
                 memory.delete("bread", user_id="alice")
         assert memory.get("bread", user_id="alice").text == "Bread is baked."
 
@@ -132,3 +134,51 @@ def test_two_maintainers_at_once_do_the_work_of_one(url, clock):
         after = [[r.id for r in memory.list(user_id="user 0")] for memory in memories]
         assert after[0] == after[1]
         assert sum(memories[1].maintain().counts().values()) == 0
+
+
+async def test_cancelled_calls_leave_no_transaction_open(url):
+    """Calls are cancelled at once, while they run, and after they have ended."""
+    named = MemoryUrl(f"{url}&application_name={uuid.uuid4().hex}", url.keys)
+    async with open_memory(named) as memory:
+        await memory.aadd("Bread is baked.", user_id="alice", id="bread", source="doc")
+        started = 0
+        for n in range(100):
+            call = (
+                memory.asearch(f"bread {n}", user_id="alice")
+                if n % 2
+                else memory.aadd(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+            )
+            task = asyncio.create_task(call)
+            await asyncio.sleep(n * 0.0002)
+            started += not task.done()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await memory.run_async(lambda: None)
+        await memory.alist(user_id="alice")
+        assert started > 20
+        assert await asyncio.to_thread(wait_until_idle, named) == {"idle"}
+        assert {r.id for r in memory.list(user_id="alice")} == {"bread", *(f"{n}" for n in range(0, 100, 2))}
+        assert memory.audit.verify().ok
+
+
+def wait_until_idle(url):
+    """Return the states of the connections with a URL's application name, when none is active any more."""
+    name = url.rpartition("=")[2]
+    of_name = "SELECT state FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
+    while True:
+        with psycopg.connect(url, autocommit=True) as watcher:
+            states = watcher.execute(of_name, (name,)).fetchall()
+        if ("active",) not in states:
+            return {state for (state,) in states}
+
+
+async def test_reads_wait_for_the_server_at_once(url):
+    """Four reads meet at a barrier, while a write waits for none of them."""
+    barrier = threading.Barrier(4)
+    async with open_memory(url) as memory:
+        reading = [asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(memory.aadd("Bread is baked.", user_id="alice", source="doc"), 30)
+        reading.append(asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)))
+        assert sorted(await asyncio.gather(*reading)) == [0, 1, 2, 3]

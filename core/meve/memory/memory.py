@@ -46,14 +46,13 @@ class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
     `open` makes it. Each method that reads or writes has an async form in front of whose name an `a` stands:
-    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread; with PostgreSQL, reads run in
-    four more. A write is carried out even if the task that waits for it is cancelled.
+    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread; with PostgreSQL, reads have
+    four threads of their own. A write is carried out even if the task that waits for it is cancelled.
     """
 
     def __init__(self, runtime: MemoryRuntime, *, location: Mapping[str, str] | None = None) -> None:
         self.location: Mapping[str, str] = location or {}
-        """The arguments `file`, and for PostgreSQL `key_file` and `tenant`, that open it again, without a password. Empty
-        for a store of your own."""
+        """The arguments of `open` that name where it is, without a password; empty for a store of your own."""
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.audit = AuditLog(runtime.store, runtime.clock)

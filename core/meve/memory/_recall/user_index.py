@@ -105,6 +105,7 @@ class Hit:
     """That of the best passage, if the record has passages."""
     words: float
     """Share of the query's words that it contains, weighted by rarity."""
+    position: int
 
 
 class UserIndex:
@@ -264,18 +265,14 @@ class UserIndex:
         positions = select_best(np.where(mask, sums, -1.0), k)
         scores = limit_relevance(sums[positions]).astype(np.float32)
         best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
-        found = sorted(
-            ((score, stored, p) for score, stored, p in best if stored), key=lambda each: (-each[0], each[1].record.id)
-        )
-        return [
-            Hit(self._with_vectors(stored, p), score, float(cosines[p]), float(shares[p]))
-            for score, stored, p in found[:k]
-        ]
+        hits = [Hit(stored, score, float(cosines[p]), float(shares[p]), p) for score, stored, p in best if stored]
+        hits = sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
+        return [replace(hit, stored=self._with_vectors(hit.stored, hit.position)) for hit in hits]
 
     def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:
         """Return a record of this index with its vectors, of length 1."""
-        passages = self._passages.of(position)
-        return replace(stored, vector=self._units.values[position].copy(), passages=passages)
+        vector = self._units.values[position].copy()
+        return replace(stored, vector=vector, passages=self._passages.of(position))
 
     def _add_up(self, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at all positions before it is limited, with shares of their neighbours' words."""
