@@ -5,6 +5,7 @@ import selectors
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -26,6 +27,9 @@ DEFAULTS = {
     "fallback_application_name": "meve",
 }
 """Settings of each connection, unless the URL sets them."""
+AT_ONCE = 500
+"""The number of rows that are fetched at once of those that `Rows.lend` lends."""
+_CURSORS = count()
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _DURABLE = (  # a server may be set up to answer before a commit is on the disk
     "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'"
@@ -68,6 +72,13 @@ class Rows:
     ) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement, and return the cursor with its rows; bytes take half the memory as `binary` ones."""
         return self._connection.execute(_translate(statement), values, binary=binary)
+
+    @contextmanager
+    def lend(self, statement: str, values: Sequence[Any]) -> "Iterator[psycopg.ServerCursor[tuple[Any, ...]]]":
+        """Run a statement whose rows stay in the server until they are read; they come in binary form."""
+        with self._connection.cursor(f"meve_{next(_CURSORS)}") as cursor:
+            cursor.itersize = AT_ONCE
+            yield cursor.execute(_translate(statement), values, binary=True)
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement once for each row of values, without waiting for each."""

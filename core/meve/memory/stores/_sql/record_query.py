@@ -2,7 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,8 +45,8 @@ def read_records(vault: Vault, query: RecordQuery) -> list[StoredRecord]:
     found = _Hashed.of(vault, query)
     if found is None:
         return []
-    with readable():
-        records = [from_values(*each) for each in _active(vault, found)]
+    with readable(), closing(_active(vault, found)) as active:
+        records = [from_values(*each) for each in active]
         if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
             records += [_with_altered(from_values(*each), expires) for each, expires in _archived(vault, found)]
     return records
@@ -180,10 +181,12 @@ class _Hashed:
         return None if ids is None or self.owner is None else json.dumps([self.owner.id_hash(each) for each in ids])
 
 
-def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False) -> Iterator[Values]:
+def _active(
+    vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False
+) -> Generator[Values]:
     """Unseal the matching rows outside the archive, except those whose keys are gone."""
     statement, parameters = found.select(", ".join(_SELECTED), by_session=by_session)
-    for no, row, slot, *columns in _rows(vault, statement, parameters):
+    for no, row, slot, *columns in _rows(vault, statement, parameters, are_many=found.query.changed_since == 0):
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:
@@ -198,12 +201,15 @@ def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_ses
         yield owner.user, row, values
 
 
-def _rows(vault: Vault, statement: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Read rows one by one, so that no second copy of a large memory stands in the process."""
-    for n, row in enumerate(vault.connection.execute(statement, values)):
-        if n == BULK:
-            vault.slots.expect()
-        yield row
+def _rows(vault: Vault, statement: str, values: Sequence[Any], *, are_many: bool = False) -> Iterator[Sequence[Any]]:
+    """Read rows one by one; if they are many, so that no second copy of a large memory stands in the process."""
+    connection = vault.connection
+    lent = connection.lend_rows(statement, values) if are_many else nullcontext(connection.execute(statement, values))
+    with lent as rows:
+        for n, row in enumerate(rows):
+            if n == BULK:
+                vault.slots.expect()
+            yield row
 
 
 def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:

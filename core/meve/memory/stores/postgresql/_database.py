@@ -86,6 +86,11 @@ class PostgresConnection:
     def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
         return self._rows.execute(self._translate(statement), values, binary=True)
 
+    def lend_rows(
+        self, statement: str, values: Sequence[Any] = ()
+    ) -> "AbstractContextManager[psycopg.ServerCursor[tuple[Any, ...]]]":
+        return self._rows.lend(self._translate(statement), values)
+
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> object:
         return self._rows.executemany(self._translate(statement), list(values))
 
