@@ -76,9 +76,13 @@ class Rows:
     @contextmanager
     def lend(self, statement: str, values: Sequence[Any]) -> "Iterator[psycopg.ServerCursor[tuple[Any, ...]]]":
         """Run a statement whose rows stay in the server until they are read; they come in binary form."""
-        with self._connection.cursor(f"meve_{next(_CURSORS)}") as cursor:
-            cursor.itersize = AT_ONCE
-            yield cursor.execute(_translate(statement), values, binary=True)
+        cursor = self._connection.cursor(f"meve_{next(_CURSORS)}")
+        cursor.itersize = AT_ONCE
+        try:
+            with cursor:
+                yield cursor.execute(_translate(statement), values, binary=True)
+        finally:
+            cursor.close()  # once more: the first time fails if the connection broke
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement once for each row of values, without waiting for each."""
