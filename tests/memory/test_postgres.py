@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
+from meve import _postgres
 from meve.errors import (
     ConfigurationError,
     KeyFileError,
@@ -346,6 +347,22 @@ def test_server_that_is_gone_is_named_without_the_password(tmp_path):
         GovernedMemory.open(address, key_file=tmp_path / "x.keys")
     assert "secret" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_search_reads_memories_in_parts_and_goes_on_after_a_damaged_one(url, monkeypatch):
+    monkeypatch.setattr(_postgres, "AT_ONCE", 3)
+    with open_memory(url) as memory:
+        for n in range(10):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+        found = memory.search("bread", user_id="alice", limit=None, max_tokens=10_000)
+        assert {r.id for r in found.records} == {f"{n}" for n in range(10)}
+    run(url, "UPDATE meve_memories SET sealed = sealed || '\\x00' WHERE row = (SELECT min(row) + 4 FROM meve_memories)")
+    with open_memory(url) as memory:
+        for _ in range(2):
+            with pytest.raises(StoreCorruptError, match="damaged"):
+                memory.search("bread", user_id="alice")
+            assert memory.get("9", user_id="alice").text == "Bread number 9 is baked."
+        memory.delete("9", user_id="alice")
 
 
 def test_location_opens_a_memory_again_and_holds_no_password(url):
