@@ -17,6 +17,7 @@ from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
+from meve.memory._recall.relevance import Floats, limit_relevance, select_best
 from meve.memory._recall.word_index import WordIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
@@ -31,10 +32,6 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
-_KNEE = 0.8
-"""Sums of scores above this are compressed below 1; a plain minimum would make the best memories equal."""
-_ROUNDING = 1e-5
-"""A difference of small sums that may be lost when relevances are limited and rounded; grows with the sum squared."""
 _MAX_STATEMENTS = 2_048
 """The number of parsed statements that a user's index caches, and of older ones besides."""
 _NO_VECTOR, _NO_PASSAGES = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
@@ -47,7 +44,6 @@ _MAX_FILTERS = 64
 Predicate = Callable[[Mapping[str, Any]], bool]
 """Returns whether a record with this metadata is admitted."""
 Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,31 +363,6 @@ class UserIndex:
         remaining = [self._with_vectors(stored, n) for n, stored in enumerate(self._stored) if stored is not None]
         self._reset()
         self._add(remaining)
-
-
-def limit_relevance(sums: Floats) -> Floats:
-    """Return sums of scores, at least 0, as relevances below 1, in the same order; those up to the knee stay.
-
-    >>> limit_relevance(np.array([0.5, 0.8, 1.0, 3.0])).round(3).tolist()
-    [0.5, 0.8, 0.9, 0.983]
-    """
-    room = 1 - _KNEE
-    return np.where(sums <= _KNEE, sums, 1 - room * room / (np.maximum(sums, _KNEE) - _KNEE + room))
-
-
-def select_best(sums: Floats, k: int) -> Positions:
-    """Return the positions of the k highest sums, and of those that may be equal to them once they are limited.
-
-    Sums below 0 are left out.
-
-    >>> select_best(np.array([0.5, -1.0, 0.7, 0.5, 0.2]), 2).tolist()
-    [0, 2, 3]
-    """
-    least = 0.0
-    if len(sums) > k:
-        last = max(float(np.partition(sums, len(sums) - k)[len(sums) - k]), 0.0)
-        least = max(last - _ROUNDING * (1 + last) ** 2, 0.0)
-    return np.flatnonzero(sums >= least)
 
 
 def among(n: int, positions: Collection[int] | Positions) -> Mask:
