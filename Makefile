@@ -61,8 +61,9 @@ layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
-postgres: $(VENV)/.dev ## The tests of the memory on PostgreSQL; those about SQLite's file are skipped
-	$(BIN)/python -m pytest tests/memory --memory postgresql --numprocesses auto --maxprocesses 4 --dist worksteal
+ON_POSTGRES = tests/memory $(foreach name,classic extraction graph_store* memory_* chat_*,$(wildcard tests/*_integration/test_$(name).py)) tests/llama_index_integration/chat_store_contract
+postgres: $(VENV)/.dev ## The tests of memories, and of the wrappers over them, on PostgreSQL; those about SQLite's file are skipped
+	$(BIN)/python -m pytest $(ON_POSTGRES) --memory postgresql --numprocesses auto --maxprocesses 4 --dist worksteal
 
 soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 200 times, try random data (some hours)
 	MEVE_ERASURES=$(ERASURES) MEVE_SEED=$(SEED) MEVE_FROM=$(FROM) $(BIN)/python -m pytest -v tests/memory/test_erasure_soak.py

@@ -1,8 +1,7 @@
-"""Serialize a chat memory as a reference to its file and session, without content."""
+"""Serialize a chat memory as a reference to its file or database and session, without content."""
 
 import json
 from collections.abc import Container, Mapping
-from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -14,18 +13,19 @@ from meve.memory._wrapper_support import check_memory
 from meve.memory._write.extraction import RuleExtractor
 from meve.memory.turns import TurnRules
 
-_OPEN_MEMORIES: WeakValueDictionary[Path, GovernedMemory] = WeakValueDictionary()
-"""This process's memories by file, while they are referenced."""
+_PLACE = ("file", "key_file", "tenant")
+_OPEN_MEMORIES: WeakValueDictionary[tuple[str | None, ...], GovernedMemory] = WeakValueDictionary()
+"""This process's memories by the values of `_PLACE`, while they are referenced."""
 
 
 def register_memory(memory: GovernedMemory) -> None:
-    """Use this memory for references to its file while it is open.
+    """Use this memory for references to its file or database while it is open.
 
     Raises:
         ConfigurationError: the value is no GovernedMemory.
     """
-    if (file := check_memory(memory).file) is not None:
-        _OPEN_MEMORIES[file] = memory
+    if location := check_memory(memory).location:
+        _OPEN_MEMORIES[tuple(map(location.get, _PLACE))] = memory
 
 
 def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
@@ -37,11 +37,13 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
     rules: TurnRules = chat_memory.remember
     if not isinstance(rules.extractor, RuleExtractor) or rules.background is not None:
         raise ConfigurationError("remember can't be serialized: its extractor isn't the one by rules")
-    if chat_memory.memory.file is None:
-        raise ConfigurationError("a memory without a file can't be serialized: open it with GovernedMemory.open(file)")
+    if not chat_memory.memory.location:
+        raise ConfigurationError(
+            "a memory in a store of your own can't be serialized: open it with GovernedMemory.open(file)"
+        )
     data = {
         **chat_memory.model_dump(),
-        "file": str(chat_memory.memory.file),
+        **chat_memory.memory.location,
         "policy": yaml.safe_load(chat_memory.memory.policy.to_yaml()),
         "insert_method": chat_memory.insert_method.value,
         "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "max_facts": rules.max_facts},
@@ -56,7 +58,7 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
 
 
 def memory_from_dict(data: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:
-    """Return the arguments of `MeVeMemory` for data of `memory_to_dict`; a `memory` in the data replaces the file.
+    """Return the arguments of `MeVeMemory` for data of `memory_to_dict`; a `memory` in the data replaces where it is.
 
     Args:
         data: from `memory_to_dict`.
@@ -64,18 +66,19 @@ def memory_from_dict(data: Mapping[str, Any], names: Container[str]) -> dict[str
 
     Raises:
         ConfigurationError: the data isn't from `memory_to_dict`.
-        StorageError: the file can't be opened.
+        StorageError: the file or database can't be opened.
     """
     arguments = {name: value for name, value in data.items() if name != "class_name"}
-    file, policy = arguments.pop("file", None), arguments.pop("policy", None)
+    location = {name: arguments.pop(name) for name in _PLACE if name in arguments}
+    policy = arguments.pop("policy", None)
     if arguments.get("memory") is None:
-        if file is None:
+        if "file" not in location:
             raise ConfigurationError(
                 f"the data must name a file, got only {sorted(data)}: give what to_dict() returned, or memory=…"
             )
-        opened = _OPEN_MEMORIES.get(Path(file))
+        opened = _OPEN_MEMORIES.get(tuple(map(location.get, _PLACE)))
         if opened is None or opened.closed:
-            opened = GovernedMemory.open(Path(file), policy=None if policy is None else Policy.from_dict(policy))
+            opened = GovernedMemory.open(**location, policy=None if policy is None else Policy.from_dict(policy))
         arguments["memory"] = opened
     if unknown := sorted(name for name in arguments if name not in names):
         raise ConfigurationError(

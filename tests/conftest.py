@@ -35,12 +35,14 @@ def file(request, tmp_path):
 
 def open_with_keys(inner, file=None, **options):
     """Open a memory; one in PostgreSQL with the key file that its URL knows."""
-    return inner(file, **{"key_file": file.keys, **options} if is_postgres_url(file) else options)
+    if is_postgres_url(file) and "key_file" not in options:
+        options["key_file"] = file.keys
+    return inner(file, **options)
 
 
 def connect_or_skip(inner, file, *arguments, **options):
     """Open an SQLite file."""
-    if is_postgres_url(file):
+    if file is None or is_postgres_url(file):  # the path of a memory that has no file
         pytest.skip("about an SQLite file")
     return inner(file, *arguments, **options)
 

@@ -39,7 +39,7 @@ def shared_server(meeting):
         with FileLock(meeting / "postgres.lock"):
             fcntl.flock(using, fcntl.LOCK_SH)
             if not is_running(address):
-                address.write_text(start(programs, users))
+                address.write_text(Server(programs, users).url)
         yield address.read_text()
 
 
@@ -62,33 +62,52 @@ def find_programs():
     return Path(package.submodule_search_locations[0]) / "pginstall18" / "bin"
 
 
-def start(programs, users):
-    """Start a server in a new folder, and return its URL."""
-    user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
-    folder = Path(tempfile.mkdtemp(prefix="meve-postgres-"))
-    if user:
-        shutil.chown(folder, user)
-        folder.chmod(0o755)
+class Server:
+    """A server in a new folder; it stops and is removed when no process locks the file `users` any more."""
 
-    def run(program, *arguments):
+    def __init__(self, programs, users):
+        self.programs = programs
+        self.user = "nobody" if os.geteuid() == 0 else None  # it refuses to run as root
+        self.folder = Path(tempfile.mkdtemp(prefix="meve-postgres-"))
+        self.url = f"postgresql://meve@/postgres?host={quote(str(self.folder), safe='')}"
+        if self.user:
+            shutil.chown(self.folder, self.user)
+            self.folder.chmod(0o755)
+        self._run("initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username=meve")
+        self.start()
+        watcher = subprocess.Popen(
+            [sys.executable, "-c", WATCH, users, programs / "pg_ctl", self.folder, self.user or ""],
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        watcher.returncode = 0  # it outlives this process, which needn't warn of it
+
+    def start(self):
+        """Start it, and wait until it answers."""
+        options = f"-h '' -k {self.folder} -c fsync=off -c max_connections=200 -c shared_buffers=16MB"
+        self._run("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start")
+
+    def crash(self):
+        """Kill its processes."""
+        self._run("pg_ctl", "-m", "immediate", "-w", "stop")
+
+    def _run(self, program, *arguments):
         try:
             subprocess.run(
-                [programs / program, "-D", folder / "data", *arguments], check=True, user=user, cwd=folder,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                [self.programs / program, "-D", self.folder / "data", *arguments], check=True, user=self.user,
+                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         except (PermissionError, subprocess.CalledProcessError) as error:
-            shutil.rmtree(folder, ignore_errors=True)
-            pytest.skip(f"PostgreSQL doesn't start as user {user}: set MEVE_POSTGRES_URL ({error})")
+            shutil.rmtree(self.folder, ignore_errors=True)
+            pytest.skip(f"PostgreSQL doesn't start as user {self.user}: set MEVE_POSTGRES_URL ({error})")
 
-    run("initdb", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username=meve")
-    options = f"-h '' -k {folder} -c fsync=off -c max_connections=200 -c shared_buffers=16MB"
-    run("pg_ctl", "-w", "-l", folder / "log", "-o", options, "start")
-    watcher = subprocess.Popen(
-        [sys.executable, "-c", WATCH, users, programs / "pg_ctl", folder, user or ""], start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    watcher.returncode = 0  # it outlives this process, which needn't warn of it
-    return f"postgresql://meve@/postgres?host={quote(str(folder), safe='')}"
+
+@contextmanager
+def own_server(folder):
+    """Yield a server that only this test uses; skip the test if the programs are missing."""
+    users = folder / "postgres.users"
+    with open(users, "a") as using:
+        fcntl.flock(using, fcntl.LOCK_SH)
+        yield Server(find_programs(), users)
 
 
 class MemoryUrl(str):
@@ -113,6 +132,7 @@ def copy_memory(url, folder):
     with psycopg.connect(url, autocommit=True) as connection:
         ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
         copy = f"{schema}_{folder.name}"
+        connection.execute(f'DROP SCHEMA IF EXISTS "{copy}" CASCADE')
         connection.execute(f'CREATE SCHEMA "{copy}"')
         for (table,) in connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)

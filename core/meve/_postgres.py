@@ -3,9 +3,11 @@
 import os
 import selectors
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
 
 from meve._extras import require_imports
 from meve._fork_safety import GATE, ForkSafeLock, check_process
@@ -25,6 +27,9 @@ DEFAULTS = {
     "fallback_application_name": "meve",
 }
 """Settings of each connection, unless the URL sets them."""
+AT_ONCE = 500
+"""The number of rows that are fetched at once of those that `Rows.lend` lends."""
+_CURSORS = count()
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _DURABLE = (  # a server may be set up to answer before a commit is on the disk
     "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'"
@@ -44,15 +49,40 @@ def is_postgres_url(target: object) -> bool:
     return isinstance(target, str) and target.startswith(PREFIXES)
 
 
+def without_password(url: str) -> str:
+    """Return a URL without the passwords in it.
+
+    >>> without_password("postgresql://me:secret@db.example/meve?sslmode=require&password=secret")
+    'postgresql://me@db.example/meve?sslmode=require'
+    """
+    parts = urlsplit(url)
+    user, at, hosts = parts.netloc.rpartition("@")
+    settings = [each for each in parts.query.split("&") if each.partition("=")[0] not in ("password", "sslpassword")]
+    return urlunsplit(parts._replace(netloc=user.partition(":")[0] + at + hosts, query="&".join(settings)))
+
+
 class Rows:
     """Runs statements on one connection; placeholders are `?`, as in SQLite."""
 
     def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
         self._connection = connection
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
-        """Run a statement, and return the cursor with its rows."""
-        return self._connection.execute(_translate(statement), values)
+    def execute(
+        self, statement: str, values: Sequence[Any] = (), *, binary: bool = False
+    ) -> "psycopg.Cursor[tuple[Any, ...]]":
+        """Run a statement, and return the cursor with its rows; bytes take half the memory as `binary` ones."""
+        return self._connection.execute(_translate(statement), values, binary=binary)
+
+    @contextmanager
+    def lend(self, statement: str, values: Sequence[Any]) -> "Iterator[psycopg.ServerCursor[tuple[Any, ...]]]":
+        """Run a statement whose rows stay in the server until they are read; they come in binary form."""
+        cursor = self._connection.cursor(f"meve_{next(_CURSORS)}")
+        cursor.itersize = AT_ONCE
+        try:
+            with cursor:
+                yield cursor.execute(_translate(statement), values, binary=True)
+        finally:
+            cursor.close()  # once more: the first time fails if the connection broke
 
     def executemany(self, statement: str, values: Sequence[Sequence[Any]]) -> "psycopg.Cursor[tuple[Any, ...]]":
         """Run a statement once for each row of values, without waiting for each."""
@@ -107,30 +137,39 @@ class PostgresDatabase:
         if encoding != "UTF8":
             raise StorageError(f"{self.name} has the encoding {encoding}: create one with the encoding UTF8")
 
-    def create_tables(self, lock: int, versions: str, version: int, statements: Iterable[str]) -> int | None:
-        """Create tables, unless they exist; one process at a time.
+    def migrate(self, lock: int, versions: str, migrations: Sequence[Sequence[str]], *, first: int = 1) -> int:
+        """Create tables, or bring those of an older version to the newest one; one process at a time.
 
         Args:
-            lock: a number that stands for these tables; processes that create them wait for each other.
+            lock: a number that stands for these tables; processes that create or change them wait for each other.
             versions: the name of the table that holds their version.
-            version: the version to note.
-            statements: create the tables.
+            migrations: statements. The first ones create the tables, and each later group changes those of the version
+                before.
+            first: the version that the first of them creates. Tables of an older version stay as they are.
 
         Returns:
-            The version that the database has.
+            The version that the database has then; a newer one than the migrations make is left as it is.
 
         Raises:
-            StorageError: the database can't be used.
+            StorageError: the database can't be used. Then nothing is changed.
         """
         with self.writing() as rows:
             rows.execute("SELECT pg_advisory_xact_lock(?)", (lock,))
             if rows.execute("SELECT to_regclass(?)", (versions,)).fetchone() == (None,):
-                for statement in statements:
-                    rows.execute(statement)
                 rows.execute(f"CREATE TABLE {versions} (version INTEGER NOT NULL)")
-                rows.execute(f"INSERT INTO {versions} VALUES (?)", (version,))
-            found = rows.execute(f"SELECT max(version) FROM {versions}").fetchone()
-        return found[0] if found else None
+                rows.execute(f"INSERT INTO {versions} VALUES (?)", (first - 1,))
+                found = first - 1
+            else:
+                ((found,),) = rows.execute(f"SELECT max(version) FROM {versions}").fetchall()
+            if found is None:
+                raise StoreCorruptError(f"{self.name} lacks the version of its tables in {versions}")
+            if found >= first - 1:
+                for statements in migrations[found - first + 1 :]:
+                    found += 1
+                    for statement in statements:
+                        rows.execute(statement)
+                    rows.execute(f"UPDATE {versions} SET version = ?", (found,))
+        return int(found)
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one statement that reads.
@@ -138,7 +177,7 @@ class PostgresDatabase:
         Raises:
             StorageError: the database can't be used.
         """
-        with self._lend() as rows:
+        with self.lending() as rows:
             return rows.execute(statement, values).fetchall()
 
     @contextmanager
@@ -151,7 +190,7 @@ class PostgresDatabase:
         Raises:
             StorageError: the database can't be used.
         """
-        with self._lend() as rows:
+        with self.lending() as rows:
             rows.execute(READ + then)
             yield rows
 
@@ -165,12 +204,17 @@ class PostgresDatabase:
         Raises:
             StorageError: the database can't be used; if it fails during the commit, the commit may have happened.
         """
-        with self._lend() as rows:
+        with self.lending() as rows:
             rows.execute(WRITE + then)
             yield rows
 
     @contextmanager
-    def _lend(self) -> Iterator[Rows]:
+    def lending(self) -> Iterator[Rows]:
+        """Lend a connection; a transaction that the block begins is committed or, if the block raises, rolled back.
+
+        Raises:
+            StorageError: as for `writing`.
+        """
         with GATE.passing(), self._map_errors(), ExitStack() as lent:
             connection, process = lent.enter_context(self._open_pool().connection()), os.getpid()
             try:

@@ -38,8 +38,8 @@ def server():
 
 
 @pytest.fixture
-def memory(tmp_path):
-    with GovernedMemory.open(tmp_path / "memory.db") as opened:
+def memory(file):
+    with GovernedMemory.open(file) as opened:
         yield opened
 
 

@@ -23,6 +23,7 @@ from langchain_meve.classic import MeVeChatMessageHistory, MeVeMemory
 from meve.errors import ConfigurationError, MemoryLostWarning, StorageError, ValidationError
 from meve.memory import GovernedMemory
 from tests.langchain_integration.chat_models import FACT, QUESTION, ScriptedChatModel, audit_actions
+from tests.memories import KEY
 
 pytestmark = pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning")
 
@@ -209,15 +210,13 @@ def test_messages_are_returned_unchanged_in_order(memory):
     assert history.messages == []
 
 
-def test_messages_persist_expire_and_are_never_merged_or_recalled(memory, tmp_path, clock):
+def test_messages_persist_expire_and_are_never_merged_or_recalled(memory, file, clock):
     history = MeVeChatMessageHistory(memory, "ann", "monday", ttl=timedelta(days=365))
     history.add_messages([HumanMessage(FACT), AIMessage("ok"), HumanMessage(FACT), AIMessage("ok")])
     clock.advance(timedelta(days=100))
     assert sum(memory.maintain().counts().values()) == 0
     memory.close()
-    with GovernedMemory.open(
-        tmp_path / "memory.db", clock=clock, audit_key=b"a key of the tests, long enough"
-    ) as again:
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as again:
         history = MeVeChatMessageHistory(again, "ann", "monday")
         assert [m.text for m in history.messages] == [FACT, "ok", FACT, "ok"]
         assert again.search(QUESTION, user_id="ann").records == ()

@@ -17,6 +17,7 @@ from langchain_meve import MeVeStore
 from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, HoldError, ValidationError
 from meve.memory.items.item import item_id
+from tests.memories import as_argument
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 WORD = "zyxomma"
@@ -335,16 +336,15 @@ class TestConcurrency:
         code = (
             "import sys\n"
             "from langchain_meve import MeVeStore\n"
-            "from meve.memory import GovernedMemory\n"
-            "from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder\n"
-            "parts = {'embedder': WordEmbedder(), 'verifier': OverlapVerifier(), 'tokens': WordCounter()}\n"
-            "with GovernedMemory.open(sys.argv[1], **parts) as memory:\n"
+            "from meve.testing.fakes import OverlapVerifier\n"
+            "from tests.memories import as_place, open_memory\n"
+            "with open_memory(as_place(sys.argv[1]), verifier=OverlapVerifier(), audit_key=None) as memory:\n"
             "    store = MeVeStore(memory, namespaces='memories/{user_id}/*')\n"
             "    for n in range(12):\n"
             "        store.put(('memories', 'alice'), f'{sys.argv[2]} {n}', {'n': n})\n"
             "    assert len(store.search(('memories', 'alice'), limit=100)) >= 13\n"
         )
-        running = [subprocess.Popen([sys.executable, "-c", code, str(file), str(n)]) for n in range(4)]
+        running = [subprocess.Popen([sys.executable, "-c", code, as_argument(file), str(n)]) for n in range(4)]
         assert [each.wait() for each in running] == [0] * 4
         assert len(store.search(ALICE, limit=100)) == 49
         assert memory.audit.verify().ok

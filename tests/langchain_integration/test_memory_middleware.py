@@ -449,9 +449,9 @@ async def test_slow_memory_does_not_block_event_loop(memory, monkeypatch):
     assert (await task)["messages"][-1].text == "Noted."
 
 
-def test_closing_memory_after_async_use_warns_nothing(tmp_path, clock):
+def test_closing_memory_after_async_use_warns_nothing(file, clock):
     from meve.memory import GovernedMemory
 
-    with warnings.catch_warnings(), GovernedMemory.open(tmp_path / "m.db", clock=clock) as opened:
+    with warnings.catch_warnings(), GovernedMemory.open(file, clock=clock) as opened:
         warnings.simplefilter("error")
         assert call_agent("ainvoke", make_agent(opened), FACT, "monday", "ann") == "Noted."

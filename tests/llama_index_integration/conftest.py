@@ -109,10 +109,10 @@ def embedder():
 
 
 @pytest.fixture
-def memory(tmp_path, clock, embedder):
+def memory(file, clock, embedder):
     """Return a memory in which what a user says lives for a week, and low scores are summarised."""
     policy = Policy.from_dict({"user_ttl": "7d", "merging": {"summarise_below": 30}})
-    with GovernedMemory.open(tmp_path / "memory.db", clock=clock, embedder=embedder, policy=policy) as opened:
+    with GovernedMemory.open(file, clock=clock, embedder=embedder, policy=policy) as opened:
         yield opened
 
 

@@ -177,9 +177,9 @@ def test_expired_messages_and_facts_are_not_returned(memory, chat, clock):
     assert chat.get(QUESTION) == chat.get_all() == []
 
 
-def test_conversation_expires_by_the_policy(tmp_path, clock):
+def test_conversation_expires_by_the_policy(file, clock):
     policy = Policy.from_dict({"chat_ttl": "2h", "user_ttl": "2h"})
-    with GovernedMemory.open(tmp_path / "m.db", clock=clock, policy=policy) as memory:
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
         chat = MeVeMemory(memory, user_id="alice", session_id="s")
         chat.put(user(CAT))
         clock.advance(timedelta(hours=2))

@@ -138,9 +138,9 @@ def test_reset_before_the_facts_are_written_leaves_nothing(memory, chat, monkeyp
 
 
 @pytest.mark.parametrize("way", ["forget", "delete", "expire"])
-def test_erased_or_expired_message_is_not_remembered_later(tmp_path, clock, way):
+def test_erased_or_expired_message_is_not_remembered_later(file, clock, way):
     embedder = Unplugged()
-    with GovernedMemory.open(tmp_path / "m.db", embedder=embedder, clock=clock) as memory:
+    with GovernedMemory.open(file, embedder=embedder, clock=clock) as memory:
         chat = MeVeMemory(memory, user_id="alice", session_id="s")
         embedder.unplugged = True
         with pytest.warns(MemoryLostWarning):

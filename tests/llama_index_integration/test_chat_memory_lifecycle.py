@@ -174,10 +174,10 @@ def test_unreadable_message_of_another_version_raises_storage_error(memory, chat
         chat.get()
 
 
-def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, clock):
+def test_deserialization_reuses_the_open_memory_or_opens_the_file(file, clock):
     rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3)
     policy = Policy.from_dict({"chat_ttl": "90m", "user_ttl": "90m"})
-    with GovernedMemory.open(tmp_path / "m.db", policy=policy) as memory:
+    with GovernedMemory.open(file, policy=policy) as memory:
         options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}
         chat = MeVeMemory(memory, user_id=7, session_id="s", **options)
         chat.put(user(CAT))
@@ -192,7 +192,7 @@ def test_deserialization_reuses_the_open_memory_or_opens_the_file(tmp_path, cloc
         assert texts(again.get_all()) == [CAT]
     finally:
         again.memory.close()
-    with GovernedMemory.open(tmp_path / "m.db") as other:
+    with GovernedMemory.open(file) as other:
         assert MeVeMemory.from_dict(data).memory is not other
         register_memory(other)
         assert MeVeMemory.from_dict(data).memory is other
@@ -222,7 +222,7 @@ def test_string_refers_to_the_same_session(chat, memory):
         MeVeMemory.from_string("no JSON")
 
 
-def test_session_continues_in_another_process(tmp_path):
+def test_session_continues_in_another_process(file):
     code = (
         "import json, sys\n"
         "from llama_index.core.base.llms.types import ChatMessage\n"
@@ -232,7 +232,7 @@ def test_session_continues_in_another_process(tmp_path):
         "chat.put(ChatMessage('Nice.', role='assistant'))\n"
         "chat.memory.close()\n"
     )
-    with GovernedMemory.open(tmp_path / "m.db") as memory:
+    with GovernedMemory.open(file) as memory:
         chat = MeVeMemory(memory, user_id="alice", session_id="s1")
         chat.put(user(CAT))
         process = subprocess.run(
@@ -298,9 +298,9 @@ def test_recall_emits_a_trace_event_without_text(memory, chat):
 
 
 @pytest.fixture
-def failing(tmp_path):
+def failing(file):
     embedder = Unplugged()
-    with GovernedMemory.open(tmp_path / "failing.db", embedder=embedder) as memory:
+    with GovernedMemory.open(file, embedder=embedder) as memory:
         yield memory, embedder
 
 

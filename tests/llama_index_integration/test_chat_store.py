@@ -31,9 +31,9 @@ WRITES = {
 
 
 @pytest.fixture
-def memory(tmp_path, clock):
+def memory(file, clock):
     parts = {"embedder": WordEmbedder(), "tokens": WordCounter(), "clock": clock}
-    with GovernedMemory.open(tmp_path / "memory.db", **parts) as opened:
+    with GovernedMemory.open(file, **parts) as opened:
         yield opened
 
 

@@ -233,9 +233,9 @@ def test_serialized_block_omits_the_memory(memory):
     assert (data["name"], data["user_id"], data["priority"]) == ("meve", "alice", 1)
 
 
-async def test_failing_recall_warns_or_raises(tmp_path):
+async def test_failing_recall_warns_or_raises(file):
     embedder = Unplugged()
-    with GovernedMemory.open(tmp_path / "m.db", embedder=embedder) as memory:
+    with GovernedMemory.open(file, embedder=embedder) as memory:
         remember_cat(memory)
         embedder.unplugged = True
         with pytest.warns(MemoryLostWarning, match="recalling from memory failed"):

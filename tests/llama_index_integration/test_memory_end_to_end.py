@@ -255,7 +255,7 @@ async def test_agent_context_survives_serialization(memory, recwarn):
     data = json.loads(json.dumps(written.to_dict()))
     assert not [w for w in recwarn if "serializ" in str(w.message).lower()]
     reference = json.loads(data["state"]["state_data"]["_data"]["memory"])["value"]
-    assert (reference["file"], "Oslo" in json.dumps(reference)) == (str(memory.file), False)
+    assert (reference["file"], "Oslo" in json.dumps(reference)) == (memory.location["file"], False)
     llm = scripted_llm("Yes.")
     again = function_agent(llm)
     restored = Context.from_dict(again, data)

@@ -14,8 +14,8 @@ QUESTION = "What is my dog called?"
 
 
 @pytest.fixture
-def memory(tmp_path, clock):
-    with open_memory(tmp_path / "memory.db", clock=clock) as it:
+def memory(file, clock):
+    with open_memory(file, clock=clock) as it:
         yield it
 
 

@@ -6,15 +6,15 @@ import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 
+from meve._postgres import is_postgres_url
 from meve.memory import GovernedMemory, Policy
 from meve.memory._contradiction.updates import DIFFERENT
 from meve.memory.records import user_key
 from meve.testing.fakes import FakeClock, WordCounter
-from tests.memories import KEY
+from tests.memories import KEY, as_place
 
 BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
 MASTER = b"a master key, long enough for it"
@@ -147,8 +147,10 @@ def answer(value):
 
 def main(file, dimension, is_locked, reads):
     clock = FakeClock(BEGIN)  # the file remembers the latest time
+    place = as_place(file)
+    keys = {"key_file": place.keys} if is_postgres_url(place) else {}
     memory = GovernedMemory.open(
-        Path(file), embedder=MarkedEmbedder(int(dimension)), tokens=WordCounter(), audit_key=KEY, policy=POLICY,
+        place, **keys, embedder=MarkedEmbedder(int(dimension)), tokens=WordCounter(), audit_key=KEY, policy=POLICY,
         clock=clock, updates=Apart(), master_key=MASTER if int(is_locked) else None,
     )  # fmt: skip
     if int(reads):

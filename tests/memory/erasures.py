@@ -12,11 +12,13 @@ import time
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from meve._postgres import is_postgres_url
 from meve.memory.stores._sql.key_file import DataKey, KeyFile
 from meve.memory.stores._sql.rows import FOUND_BY, unpack_values
-from meve.memory.stores._sql.vault import read_setting
-from meve.memory.stores.sqlite._database import SqliteConnection
+from meve.memory.stores.postgresql._database import _translate
+from tests.memories import as_argument
 from tests.memory.erasing_child import MARKS, MASTER
+from tests.memory.sealed_files import copy_to
 
 SENTINEL = re.compile(r"qzxom(\d+)zy", re.IGNORECASE)
 _PLACES = {
@@ -53,7 +55,7 @@ class Process:
 
     def __init__(self, file, dimension, is_locked, *, reads=False):
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115
-        arguments = [str(file), str(dimension), str(int(is_locked)), str(int(reads))]
+        arguments = [as_argument(file), str(dimension), str(int(is_locked)), str(int(reads))]
         self.child = subprocess.Popen(
             [sys.executable, "-m", "tests.memory.erasing_child", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
@@ -277,9 +279,7 @@ class Copy:
 
     def __init__(self, file, folder):
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        subprocess.run(["cp", *file.parent.glob(f"{file.name}*"), folder], check=True)
-        self.file = folder / file.name
+        self.file = copy_to(file, folder)
 
     def read(self, keys, is_locked, *, marks=True):
         """Return by place what is sealed there, its sentinels, and the secret that opens it, if one of a key file does.
@@ -290,25 +290,34 @@ class Copy:
             marks: whether to try only the key that the beginning of the sealed content names.
         """
         found = {}
-        with closing(sqlite3.connect(self.file)) as connection:
-            file_id = read_setting(SqliteConnection(connection), "key_file")
-            opened = KeyFile.open(keys, file_id, MASTER if is_locked else None)
-            data = keys.read_bytes()
-            slots = {data[at : at + 8]: data[at : at + 32] for at in range(4096, len(data), 32)}
-            owners = dict(connection.execute("SELECT no, key FROM users"))
-            for table, (sealed_in, columns) in _PLACES.items():
-                user = "no" if table == "users" else "user"
-                names = ", ".join((user, sealed_in, *columns))
-                rows = connection.execute(f"SELECT {names} FROM {table} WHERE {sealed_in} IS NOT NULL")
-                for owner, sealed, *bound_to in rows:
-                    place = "\0".join([table, owners[owner], *map(str, bound_to)])
-                    candidates = [slots.get(sealed[:8])] if marks else list(slots.values())
-                    for slot in candidates:
-                        text = None if slot is None else _unseal(slot, opened, sealed, place)
-                        if text is not None:
-                            of_owner = found.get(f"users\0{owners[owner]}", (set(),))[0]  # the id of a fact has none
-                            found[place] = sentinels_in(text) or of_owner, slot[8:]
+        ((file_id,),) = _rows_of(self.file, "SELECT value FROM meta WHERE name = 'key_file'")
+        opened = KeyFile.open(keys, file_id, MASTER if is_locked else None)
+        data = keys.read_bytes()
+        slots = {data[at : at + 8]: data[at : at + 32] for at in range(4096, len(data), 32)}
+        owners = dict(_rows_of(self.file, "SELECT no, key FROM users"))
+        for table, (sealed_in, columns) in _PLACES.items():
+            names = ", ".join(("no" if table == "users" else "user", sealed_in, *columns))
+            rows = _rows_of(self.file, f"SELECT {names} FROM {table} WHERE {sealed_in} IS NOT NULL")
+            for owner, sealed, *bound_to in rows:
+                place = "\0".join([table, owners[owner], *map(str, bound_to)])
+                candidates = [slots.get(sealed[:8])] if marks else list(slots.values())
+                for slot in candidates:
+                    text = None if slot is None else _unseal(slot, opened, sealed, place)
+                    if text is not None:
+                        of_owner = found.get(f"users\0{owners[owner]}", (set(),))[0]  # the id of a fact has none
+                        found[place] = sentinels_in(text) or of_owner, slot[8:]
         return found
+
+
+def _rows_of(file, statement):
+    """Return the rows of a statement on a memory's tables, without opening the memory."""
+    if not is_postgres_url(file):
+        with closing(sqlite3.connect(file)) as connection:
+            return connection.execute(statement).fetchall()
+    import psycopg
+
+    with psycopg.connect(file) as connection:
+        return connection.execute(_translate(1, f"{statement} -- :tenant")).fetchall()
 
 
 def _unseal(slot, opened, sealed, place):
@@ -319,7 +328,14 @@ def _unseal(slot, opened, sealed, place):
     return str(unpack_values(content)) if place.startswith("archive\0") else content.decode("latin-1")
 
 
-def readable_files(folder):
-    """Return the files of a folder that hold a word, a name or a vector of a workload."""
-    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
-    return [name for name, data in contents.items() if b"qzxom" in data.lower() or any(each in data for each in MARKS)]
+def readable_files(*folders):
+    """Return the files of folders that hold a word, a name or a vector of a workload."""
+    return [path for folder in folders for path in folder.rglob("*") if path.is_file() and _is_readable(path)]
+
+
+def _is_readable(path):
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:  # a server removes files at any time
+        return False
+    return b"qzxom" in data.lower() or any(each in data for each in MARKS)

@@ -29,11 +29,6 @@ class Blocking(WordEmbedder):
         return super().embed_passages(texts)
 
 
-@pytest.fixture
-def file(tmp_path):
-    return tmp_path / "memory.db"
-
-
 async def begin_and_cancel(embedder, call):
     """Cancel a call while it embeds, then let it go on."""
     task = asyncio.create_task(call)

@@ -7,33 +7,61 @@ import os
 
 import pytest
 
+from meve._postgres import is_postgres_url
 from tests.memory.erasures import Copy, Process, Workload, readable_files
+from tests.memory.sealed_files import key_file
+from tests.postgres import MemoryUrl, own_schema, own_server
 
 ERASURES, SEED, FROM = (int(os.environ.get(f"MEVE_{name}", "0")) for name in ("ERASURES", "SEED", "FROM"))
 PART = 2_500
 DIMENSIONS = (16, 384, 1_024, 3_072)
 
 
+@pytest.fixture
+def place(request, tmp_path):
+    """Return where to keep a memory, and the folders in which nothing readable may stand.
+
+    The files of a PostgreSQL server hold deleted rows, its log of changes, and its messages.
+    """
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    if request.config.getoption("--memory") == "sqlite":
+        yield folder / "memory.db", [folder]
+        return
+    with own_server(tmp_path) as server, own_schema(server.url, "soak") as url:
+        yield MemoryUrl(url, folder / "memory.keys"), [folder, server.folder]
+
+
 @pytest.mark.timeout(120 + 4 * min(ERASURES, PART))
 @pytest.mark.parametrize("part", range(FROM, max(1, ERASURES // PART)))
-def test_what_is_erased_stands_in_no_file_and_opens_with_no_key(part, tmp_path):
-    (tmp_path / "memory").mkdir()
-    file = tmp_path / "memory" / "memory.db"
+def test_what_is_erased_stands_in_no_file_and_opens_with_no_key(part, place, tmp_path):
+    file, folders = place
+    keys = key_file(file)
     count, batch = (PART, 250) if ERASURES else (120, 60)
     size = {"dimension": DIMENSIONS[part % len(DIMENSIONS)]}
     checked = 0
     with Workload(file, seed=SEED * 1_000 + part, kills=0.004 if ERASURES else 0.01, **size) as work:
         while work.erased < count:
             copy = Copy(file, tmp_path / "before")
-            before = copy.read(copy.file.with_name("memory.db.keys"), work.is_locked)
+            before = copy.read(key_file(copy.file), work.is_locked)
             target = work.erased + batch
             with Process(file, size["dimension"], work.is_locked, reads=True):
                 while work.erased < target:
                     work.step()
                 work.check()
-                assert readable_files(file.parent) == []
-                checked += check_copy(copy, before, file.with_name("memory.db.keys"), work)
+                write_out(file)
+                assert readable_files(*folders) == []
+                checked += check_copy(copy, before, keys, work)
     assert checked > count / 4
+
+
+def write_out(file):
+    """Let a server write its pages to its files."""
+    if is_postgres_url(file):
+        import psycopg
+
+        with psycopg.connect(file, autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
 
 
 def check_copy(copy, before, keys, work):

@@ -12,7 +12,7 @@ from meve.conversation import Turn
 from meve.errors import StaleWarning, StoreCorruptError
 from meve.memory import GovernedMemory, Policy
 from meve.memory._passages import MAX_PASSAGES, PASSAGE, split_passages
-from meve.memory._recall.user_index import limit_relevance
+from meve.memory._recall.relevance import limit_relevance
 from meve.memory._write.extraction import FactDecision
 from meve.memory.policy import Relevance
 from meve.memory.records import SHARED, user_key

@@ -9,7 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
-from meve.errors import ConfigurationError, KeyFileError, StorageError, StoreBusyError, StoreVersionError
+from meve import _postgres
+from meve.errors import (
+    ConfigurationError,
+    KeyFileError,
+    StorageError,
+    StoreBusyError,
+    StoreCorruptError,
+    StoreVersionError,
+)
 from meve.memory import GovernedMemory
 from meve.memory.records import user_key
 from meve.memory.stores._sql.key_file import Slots
@@ -159,11 +167,9 @@ def test_connection_cut_in_a_transaction_changes_nothing(url):
         def erase_and_lose_the_connection():
             with memory._runtime.store.writing() as transaction:
                 transaction.erase("s:alice", transaction.find("s:alice", "bread").record)
-                run(
-                    url,
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                    "WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'",
-                )
+                connection = transaction._transaction._vault.connection
+                ((pid,),) = connection.execute("SELECT pg_backend_pid() -- :tenant").fetchall()
+                run(url, "SELECT pg_terminate_backend(%s)", (pid,))
                 transaction.find("s:alice", "bread")
 
         with pytest.raises(StorageError, match="can't be used"):
@@ -217,8 +223,8 @@ with open_memory(as_place(sys.argv[1])) as memory:
 
 
 def test_tables_that_are_partitioned_by_tenant_need_no_other_statements(url, monkeypatch, clock):
-    def partitioned():
-        for statement in plain():
+    def partitioned(statements):
+        for statement in statements:
             table = re.match(r"\s*CREATE TABLE (meve_\w+)", statement)
             if table is None or table[1] == "meve_tenants":
                 yield statement
@@ -230,8 +236,7 @@ def test_tables_that_are_partitioned_by_tenant_need_no_other_statements(url, mon
                         f"FOR VALUES WITH (MODULUS 3, REMAINDER {n})"
                     )
 
-    plain = _database.all_statements
-    monkeypatch.setattr(_database, "all_statements", partitioned)
+    monkeypatch.setattr(_database, "MIGRATIONS", [list(partitioned(each)) for each in _schema.MIGRATIONS])
     for tenant in ("a", "b", "c"):
         with of_tenant(url, tenant, clock=clock) as memory:
             work = Workload(memory)
@@ -255,11 +260,47 @@ def test_commit_is_on_the_disk_although_the_server_is_set_up_otherwise(url):
             assert shown == [(setting,)]
 
 
-def test_database_of_another_version_is_refused(url):
-    open_memory(url).close()
-    run(url, "UPDATE meve_version SET version = 99")
-    with pytest.raises(StoreVersionError, match="is of version 99"):
+def test_database_of_an_older_version_is_migrated_and_a_newer_one_refused(url, monkeypatch):
+    with open_memory(url) as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+    newest = [
+        *_schema.MIGRATIONS,
+        ["ALTER TABLE meve_memories ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey'"],
+        ["ALTER TABLE meve_memories RENAME COLUMN colour TO color"],
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr(_database, "MIGRATIONS", newest)
+        for _ in range(2):
+            with open_memory(url) as memory:
+                assert ids(memory) == ["bread"]
+                assert memory.audit.verify().ok
+    assert run(url, "SELECT color FROM meve_memories") == [("grey",)]
+    assert run(url, "SELECT version FROM meve_version") == [(3,)]
+    with pytest.raises(StoreVersionError, match="is of version 3, and this meve knows versions up to 1: upgrade meve"):
         open_memory(url)
+
+
+def test_migration_that_fails_changes_nothing(url, monkeypatch):
+    open_memory(url).close()
+    broken = [*_schema.MIGRATIONS, ["ALTER TABLE meve_memories ADD COLUMN colour TEXT", "DROP TABLE meve_none"]]
+    with monkeypatch.context() as patch:
+        patch.setattr(_database, "MIGRATIONS", broken)
+        with pytest.raises(StorageError, match="meve_none"):
+            open_memory(url)
+    with open_memory(url) as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        assert ids(memory) == ["bread"]
+
+
+def test_writer_whose_tenant_has_no_row_any_more_is_refused(url):
+    with open_memory(url) as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        run(url, "DELETE FROM meve_tenants")
+        with pytest.raises(StoreCorruptError, match="lacks the row of tenant number 1: restore it from a backup"):
+            memory.add("Rye is baked.", user_id="alice", id="rye", source="doc")
+        run(url, "INSERT INTO meve_tenants (no, name) OVERRIDING SYSTEM VALUE VALUES (1, 'default')")
+        memory.add("Rye is baked.", user_id="alice", id="rye", source="doc")
+        assert ids(memory) == ["bread", "rye"]
 
 
 def test_failed_key_is_reported_and_made_up_for_at_the_next_opening(url, monkeypatch):
@@ -306,3 +347,30 @@ def test_server_that_is_gone_is_named_without_the_password(tmp_path):
         GovernedMemory.open(address, key_file=tmp_path / "x.keys")
     assert "secret" not in str(raised.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_search_reads_memories_in_parts_and_goes_on_after_a_damaged_one(url, monkeypatch):
+    monkeypatch.setattr(_postgres, "AT_ONCE", 3)
+    with open_memory(url) as memory:
+        for n in range(10):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+        found = memory.search("bread", user_id="alice", limit=None, max_tokens=10_000)
+        assert {r.id for r in found.records} == {f"{n}" for n in range(10)}
+    run(url, "UPDATE meve_memories SET sealed = sealed || '\\x00' WHERE row = (SELECT min(row) + 4 FROM meve_memories)")
+    with open_memory(url) as memory:
+        for _ in range(2):
+            with pytest.raises(StoreCorruptError, match="damaged"):
+                memory.search("bread", user_id="alice")
+            assert memory.get("9", user_id="alice").text == "Bread number 9 is baked."
+        memory.delete("9", user_id="alice")
+
+
+def test_location_opens_a_memory_again_and_holds_no_password(url):
+    secret = MemoryUrl(url.replace("meve@", "meve:hidden@") + "&password=hidden", url.keys)
+    with open_memory(secret, tenant="acme") as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        location = memory.location
+    assert "hidden" not in str(location)
+    place = MemoryUrl(location["file"], url.keys)
+    with open_memory(place, tenant=location["tenant"], key_file=location["key_file"]) as memory:
+        assert ids(memory) == ["bread"]

@@ -1,9 +1,11 @@
 """Random operations checked against a dict: isolation, expiry, deletion, holds and the audit chain."""
 
 import tempfile
+import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -12,6 +14,7 @@ from meve.errors import DuplicateIdError, HoldError, UnknownIdError
 from meve.memory import Policy
 from meve.testing.fakes import FakeClock
 from tests.memories import open_memory
+from tests.postgres import MemoryUrl, own_schema
 
 USERS = ("alice", "bob", 1, "1")
 IDS = st.sampled_from([f"m{n}" for n in range(5)])
@@ -27,6 +30,9 @@ class MemoryMachine(RuleBasedStateMachine):
     Single records that were merged, closed or not, are left alone afterwards; tests of the history change them.
     """
 
+    url = None
+    """That of a PostgreSQL database; None for files."""
+
     def __init__(self):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
@@ -37,7 +43,12 @@ class MemoryMachine(RuleBasedStateMachine):
         self.open()
 
     def open(self):
-        self.memory = open_memory(Path(self.folder.name) / "memory.db", policy=POLICY, clock=self.clock)
+        folder = Path(self.folder.name)
+        if self.url is None:
+            self.memory = open_memory(folder / "memory.db", policy=POLICY, clock=self.clock)
+        else:  # a story is a tenant's
+            url = MemoryUrl(self.url, folder / "memory.keys")
+            self.memory = open_memory(url, tenant=folder.name, policy=POLICY, clock=self.clock)
 
     def live_texts(self, user):
         now = self.clock.now()
@@ -171,6 +182,18 @@ class MemoryMachine(RuleBasedStateMachine):
     def teardown(self):
         self.memory.close()
         self.folder.cleanup()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def database(request):
+    """Let the stories happen where `--memory` says."""
+    if request.config.getoption("--memory") == "sqlite":
+        yield
+        return
+    with own_schema(request.getfixturevalue("postgres_server"), f"meve_{uuid.uuid4().hex}") as url:
+        MemoryMachine.url = url
+        yield
+        MemoryMachine.url = None
 
 
 TestRandomOperations = MemoryMachine.TestCase

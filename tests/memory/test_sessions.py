@@ -113,4 +113,4 @@ async def test_run_async_on_closed_memory_raises(memory):
     memory.close()
     with pytest.raises(StorageError, match="is closed"):
         await memory.run_async(memory.search, "tea", user_id="ann")
-    assert memory.run_async._threads is None
+    assert memory.run_async._threads == {}

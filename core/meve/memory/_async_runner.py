@@ -24,10 +24,15 @@ class AsyncRunner:
 
     A call whose caller is cancelled is carried out all the same, since it may be a write. If it fails then, the event
     loop's exception handler gets the error. `read` withdraws a call that hasn't begun.
+
+    Args:
+        readers: the number of threads for calls of `read`; 0 runs them in order with the other calls.
     """
 
-    def __init__(self) -> None:
-        self._threads: ThreadPoolExecutor | None = None
+    def __init__(self, readers: int = 0) -> None:
+        self._readers = readers
+        self._threads: dict[bool, ThreadPoolExecutor] = {}
+        """By whether they are for reads."""
         self._process = 0
         self._closed = False
         self._lock = ForkSafeLock()
@@ -35,39 +40,40 @@ class AsyncRunner:
 
     async def __call__(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of a call made with the caller's context variables; after `close`, in this thread."""
-        work = self._start(partial(call, *args, **kwargs))
+        work = self._start(partial(call, *args, **kwargs), is_read=False)
         return call(*args, **kwargs) if work is None else await _wait(work, withdraw=False)
 
     async def read(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the result of a call that changes nothing; if it is cancelled before it begins, it isn't made."""
-        work = self._start(partial(call, *args, **kwargs))
+        work = self._start(partial(call, *args, **kwargs), is_read=self._readers > 0)
         return call(*args, **kwargs) if work is None else await _wait(work, withdraw=True)
 
     def close(self) -> None:
         """Wait for the calls so far, and start no more in threads."""
         with self._lock:
             self._closed = True
-            threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown(wait=self._process == os.getpid() and not self._is_worker)
+            threads, self._threads = self._threads, {}
+        for each in threads.values():
+            each.shutdown(wait=self._process == os.getpid() and not self._is_worker)
 
     @property
     def _is_worker(self) -> bool:
         return getattr(self._local, "is_worker", False)
 
-    def _start(self, call: Callable[[], T]) -> Future[T] | None:
+    def _start(self, call: Callable[[], T], *, is_read: bool) -> Future[T] | None:
         """Start a call in a thread; None in a worker, which might wait for itself for ever, and after `close`."""
         if self._is_worker:
             return None
         with self._lock:
-            threads = self._open_threads()
-            return None if threads is None else threads.submit(contextvars.copy_context().run, call)
+            return None if self._closed else self._open_threads(is_read).submit(contextvars.copy_context().run, call)
 
-    def _open_threads(self) -> ThreadPoolExecutor | None:
-        if not self._closed and (self._threads is None or self._process != os.getpid()):  # a fork has no threads
-            self._process = os.getpid()
-            self._threads = ThreadPoolExecutor(MAX_WORKERS, "meve-memory", self._mark_worker)
-        return self._threads
+    def _open_threads(self, is_read: bool) -> ThreadPoolExecutor:
+        if self._process != os.getpid():  # a fork has no threads
+            self._process, self._threads = os.getpid(), {}
+        if is_read not in self._threads:
+            count = self._readers if is_read else MAX_WORKERS
+            self._threads[is_read] = ThreadPoolExecutor(count, "meve-memory", self._mark_worker)
+        return self._threads[is_read]
 
     def _mark_worker(self) -> None:
         self._local.is_worker = True

@@ -150,6 +150,7 @@ class MemoryRuntime:
             tagger=options.get("tagger") or PolicyTagger(policy.tagging, embedder),
             summariser=options.get("summariser") or ExtractiveSummariser(embedder.embed_passages),
             checkpoints=options.get("checkpoints"),
+            runner=AsyncRunner(getattr(backend, "readers", 0)),
         )
 
     def stored(self, record: MemoryRecord) -> StoredRecord:

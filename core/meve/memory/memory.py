@@ -1,12 +1,11 @@
 """Governed memory: what an agent may remember, for how long, and what of it may enter a prompt."""
 
 import builtins
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
 
-from meve._postgres import is_postgres_url
 from meve.conversation.turn import TurnRecord
 from meve.memory._async_runner import as_async
 from meve.memory._audit.audit_log import AuditLog
@@ -38,7 +37,7 @@ from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
 from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
-from meve.memory.stores._opening import open_store
+from meve.memory.stores._opening import locate, open_store
 from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
 
@@ -47,13 +46,13 @@ class GovernedMemory(Operations):
     """The memory of an agent's users. Safe to share between threads; several processes may have one file open.
 
     `open` makes it. Each method that reads or writes has an async form in front of whose name an `a` stands:
-    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread. A write is carried out even
-    if the task that waits for it is cancelled.
+    `await memory.asearch(…)`. Async calls run one after the other, in the memory's thread; with PostgreSQL, reads have
+    four threads of their own. A write is carried out even if the task that waits for it is cancelled.
     """
 
-    def __init__(self, runtime: MemoryRuntime, *, file: Path | None = None) -> None:
-        self.file = file
-        """The absolute path of its SQLite file; None without one."""
+    def __init__(self, runtime: MemoryRuntime, *, location: Mapping[str, str] | None = None) -> None:
+        self.location: Mapping[str, str] = location or {}
+        """The arguments of `open` that name where it is, without a password; empty for a store of your own."""
         self.policy = runtime.policy
         self.clock = runtime.clock
         self.audit = AuditLog(runtime.store, runtime.clock)
@@ -115,12 +114,16 @@ class GovernedMemory(Operations):
         backend = open_store(
             file, store, key_file=key_file, tenant=tenant, master_key=master_key, accept_older=accept_older
         )
-        path = Path(file).resolve() if file is not None and not is_postgres_url(file) else None
         try:
-            return cls(MemoryRuntime.open(backend, **options), file=path)
+            return cls(MemoryRuntime.open(backend, **options), location=locate(file, key_file, tenant))
         except BaseException:
             backend.close()
             raise
+
+    @property
+    def file(self) -> Path | None:
+        """The absolute path of its SQLite file; None without one."""
+        return Path(self.location["file"]) if "file" in self.location and "tenant" not in self.location else None
 
     def add(
         self,

@@ -91,13 +91,13 @@ ARCHIVING_STORES = ["meve", pytest.param("sqlalchemy", marks=LEAKS_CONNECTIONS)]
 
 # a connection that SQLAlchemyChatStore leaked may be collected while the test after it, on the simple store, is set up
 @pytest.fixture(params=[*ARCHIVING_STORES, pytest.param("simple", marks=LEAKS_CONNECTIONS)])
-async def store(request, tmp_path):
+async def store(request, file):
     """A new and empty chat store."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # a failed test of SQLAlchemyChatStore keeps its connections
         gc.collect()
     if request.param == "meve":
-        with GovernedMemory.open(tmp_path / "memory.db", embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+        with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
             yield MeVeChatStore(memory, user_id="alice")
         return
     name = request.node.originalname.removeprefix("test_")

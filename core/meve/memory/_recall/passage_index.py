@@ -38,6 +38,10 @@ class PassageIndex:
         self._owners.put(len(self._owners), np.array([position]))
         self._starts.put(len(self._starts), np.array([first]))
 
+    def of(self, position: int) -> HalfArray:
+        """Return the passages of a record in half precision, shape (m, d); m is 0 for a record without passages."""
+        return self._units.values[self._spans.get(position, slice(0))].astype(np.float16)
+
     def remove(self, position: int) -> None:
         """Overwrite the passages of a record with zeros."""
         if position in self._spans:

@@ -2,7 +2,7 @@
 
 from bisect import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, get_args
 
@@ -17,6 +17,7 @@ from meve.filters import Filter, call_filter
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
+from meve.memory._recall.relevance import Floats, limit_relevance, select_best
 from meve.memory._recall.word_index import WordIndex
 from meve.memory._timestamps import to_micros
 from meve.memory.items.item import Namespace, updated_micros
@@ -31,19 +32,18 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
-_KNEE = 0.8
-"""Sums of scores above this are compressed below 1; a plain minimum would make the best memories equal."""
-_ROUNDING = 1e-5
-"""A difference of small sums that may be lost when relevances are limited and rounded; grows with the sum squared."""
 _MAX_STATEMENTS = 2_048
 """The number of parsed statements that a user's index caches, and of older ones besides."""
+_NO_VECTOR, _NO_PASSAGES = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
+"""Those of the records in an index, whose vectors stand in its arrays alone."""
+_AT_ONCE = 4_096
+"""The number of records that are added to the arrays at once."""
 _MAX_FILTERS = 64
 """The number of filters whose masks a user's index caches."""
 
 Predicate = Callable[[Mapping[str, Any]], bool]
 """Returns whether a record with this metadata is admitted."""
 Mask = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +101,7 @@ class Hit:
     """That of the best passage, if the record has passages."""
     words: float
     """Share of the query's words that it contains, weighted by rarity."""
+    position: int
 
 
 class UserIndex:
@@ -166,7 +167,8 @@ class UserIndex:
             self._reset()
         self._remove([row for row in changes.removed_rows if row in self._positions])
         self._remove([stored.row for stored in changes.records if stored.row in self._positions])
-        self._add(changes.records)
+        for first in range(0, len(changes.records), _AT_ONCE):
+            self._add(changes.records[first : first + _AT_ONCE])
         self._filtered.clear()
         self.version = changes.version
 
@@ -259,8 +261,14 @@ class UserIndex:
         positions = select_best(np.where(mask, sums, -1.0), k)
         scores = limit_relevance(sums[positions]).astype(np.float32)
         best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
-        hits = [Hit(stored, score, float(cosines[p]), float(shares[p])) for score, stored, p in best if stored]
-        return sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
+        hits = [Hit(stored, score, float(cosines[p]), float(shares[p]), p) for score, stored, p in best if stored]
+        hits = sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
+        return [replace(hit, stored=self._with_vectors(hit.stored, hit.position)) for hit in hits]
+
+    def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:
+        """Return a record of this index with its vectors, of length 1."""
+        vector = self._units.values[position].copy()
+        return replace(stored, vector=vector, passages=self._passages.of(position))
 
     def _add_up(self, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at all positions before it is limited, with shares of their neighbours' words."""
@@ -296,7 +304,7 @@ class UserIndex:
         self._live.put(first, np.array([s.record.text != "" for s in added]))
         self._previous.put(first, np.full(len(added), -1))
         self._next.put(first, np.full(len(added), -1))
-        self._stored += added
+        self._stored += [replace(stored, vector=_NO_VECTOR, passages=_NO_PASSAGES) for stored in added]
         for n, (stored, passages) in enumerate(zip(added, parts, strict=True), start=first):
             self._positions[stored.row] = n
             self._passages.add(n, passages)
@@ -352,34 +360,9 @@ class UserIndex:
             self._compact()
 
     def _compact(self) -> None:
-        remaining = [stored for stored in self._stored if stored is not None]
+        remaining = [self._with_vectors(stored, n) for n, stored in enumerate(self._stored) if stored is not None]
         self._reset()
         self._add(remaining)
-
-
-def limit_relevance(sums: Floats) -> Floats:
-    """Return sums of scores, at least 0, as relevances below 1, in the same order; those up to the knee stay.
-
-    >>> limit_relevance(np.array([0.5, 0.8, 1.0, 3.0])).round(3).tolist()
-    [0.5, 0.8, 0.9, 0.983]
-    """
-    room = 1 - _KNEE
-    return np.where(sums <= _KNEE, sums, 1 - room * room / (np.maximum(sums, _KNEE) - _KNEE + room))
-
-
-def select_best(sums: Floats, k: int) -> Positions:
-    """Return the positions of the k highest sums, and of those that may be equal to them once they are limited.
-
-    Sums below 0 are left out.
-
-    >>> select_best(np.array([0.5, -1.0, 0.7, 0.5, 0.2]), 2).tolist()
-    [0, 2, 3]
-    """
-    least = 0.0
-    if len(sums) > k:
-        last = max(float(np.partition(sums, len(sums) - k)[len(sums) - k]), 0.0)
-        least = max(last - _ROUNDING * (1 + last) ** 2, 0.0)
-    return np.flatnonzero(sums >= least)
 
 
 def among(n: int, positions: Collection[int] | Positions) -> Mask:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from meve._postgres import is_postgres_url
+from meve._postgres import is_postgres_url, without_password
 from meve.errors import ConfigurationError, StorageError
 from meve.memory.stores._sql.key_file import KeyFile
 from meve.memory.stores._sql.master_key import MasterKey
@@ -10,6 +10,16 @@ from meve.memory.stores.postgresql._database import has_tenant
 from meve.memory.stores.postgresql.store import DEFAULT_TENANT, PostgresStore
 from meve.memory.stores.protocol import MemoryStore
 from meve.memory.stores.sqlite.store import SqliteStore
+
+
+def locate(file: str | Path | None, key_file: str | Path | None, tenant: str | None) -> dict[str, str]:
+    """Return the arguments that open a memory again, without a password; empty for a store of the caller's own."""
+    if file is None:
+        return {}
+    if key_file is None:
+        return {"file": str(Path(file).resolve())}
+    keys, name = str(Path(key_file).resolve()), DEFAULT_TENANT if tenant is None else tenant
+    return {"file": without_password(str(file)), "key_file": keys, "tenant": name}
 
 
 def open_store(

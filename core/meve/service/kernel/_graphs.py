@@ -183,7 +183,7 @@ class PostgresGraph:
         try:
             self._database.check()
             statements = SCHEMA.format(**POSTGRES_TYPES).split(";")
-            found = self._database.create_tables(APPLICATION, "kernel_version", VERSION, statements)
+            found = self._database.migrate(APPLICATION, "kernel_version", [statements], first=VERSION)
             _check_version(self.name, found)
         except BaseException:
             self.close()

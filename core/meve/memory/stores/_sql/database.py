@@ -29,6 +29,9 @@ class Connection(Protocol):
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Cursor:
         """Run a statement."""
 
+    def lend_rows(self, statement: str, values: Sequence[Any] = (), /) -> AbstractContextManager[Cursor]:
+        """Run a statement, and lend its rows, of which the process holds only some at once."""
+
     def executemany(self, statement: str, values: Iterable[Sequence[Any]], /) -> object:
         """Run a statement once for each row of values."""
 

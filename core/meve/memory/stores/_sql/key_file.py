@@ -41,7 +41,7 @@ _MOST_SLOTS = 2**40
 """A number above that of any file's slots; a larger one, or one below 0, is no slot."""
 _CHUNK = 512
 """The number of slots that the file grows by."""
-_BULK = 64
+BULK = 64
 """From this many slots on, the whole file is read at once."""
 
 
@@ -240,10 +240,9 @@ class Slots:
         self.expect()
         return [slot for slot in range(self.count()) if self.fits(slot, sealed)]
 
-    def expect(self, count: int = _BULK) -> None:
-        """Read the whole file at once if so many keys will be needed."""
-        if count >= _BULK:
-            self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
+    def expect(self) -> None:
+        """Read the whole file at once, since many keys will be needed."""
+        self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
 
     def changes(self) -> int:
         """Return how often keys were destroyed."""

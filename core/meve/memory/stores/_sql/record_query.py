@@ -2,13 +2,14 @@
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
-from meve.memory.stores._sql.key_file import KeyIsGone
+from meve.memory.stores._sql.key_file import BULK, KeyIsGone
 from meve.memory.stores._sql.rows import (
     COLUMNS,
     FIELD_COLUMNS,
@@ -44,8 +45,8 @@ def read_records(vault: Vault, query: RecordQuery) -> list[StoredRecord]:
     found = _Hashed.of(vault, query)
     if found is None:
         return []
-    with readable():
-        records = [from_values(*each) for each in _active(vault, found)]
+    with readable(), closing(_active(vault, found)) as active:
+        records = [from_values(*each) for each in active]
         if _needs_archive(query) and not (query.ids is not None and len(records) >= len(set(query.ids))):
             records += [_with_altered(from_values(*each), expires) for each, expires in _archived(vault, found)]
     return records
@@ -180,12 +181,12 @@ class _Hashed:
         return None if ids is None or self.owner is None else json.dumps([self.owner.id_hash(each) for each in ids])
 
 
-def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False) -> Iterator[Values]:
+def _active(
+    vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_session: bool = False
+) -> Generator[Values]:
     """Unseal the matching rows outside the archive, except those whose keys are gone."""
     statement, parameters = found.select(", ".join(_SELECTED), by_session=by_session)
-    rows = vault.connection.execute(statement, parameters).fetchall()
-    vault.slots.expect(len(rows))
-    for no, row, slot, *columns in rows:
+    for no, row, slot, *columns in _rows(vault, statement, parameters, are_many=found.query.changed_since == 0):
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:
@@ -200,15 +201,24 @@ def _active(vault: Vault, found: _Hashed, *, skips_damaged: bool = False, by_ses
         yield owner.user, row, values
 
 
+def _rows(vault: Vault, statement: str, values: Sequence[Any], *, are_many: bool = False) -> Iterator[Sequence[Any]]:
+    """Read rows one by one; if they are many, so that no second copy of a large memory stands in the process."""
+    connection = vault.connection
+    lent = connection.lend_rows(statement, values) if are_many else nullcontext(connection.execute(statement, values))
+    with lent as rows:
+        for n, row in enumerate(rows):
+            if n == BULK:
+                vault.slots.expect()
+            yield row
+
+
 def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:
     """Unseal the matching rows of the archive, except those whose keys are gone, each with the column of its expiry."""
     query = found.query
     where, parameters = found.where_in_archive()
     statement = f"SELECT {', '.join(_IN_ARCHIVE)} FROM archive {where} ORDER BY rowid"
-    rows = vault.connection.execute(statement, parameters).fetchall()
-    vault.slots.expect(len(rows))
     is_named = skips_damaged and not _needs_body(query)
-    for no, row, slot, body, *names, expires in rows:
+    for no, row, slot, body, *names, expires in _rows(vault, statement, parameters):
         owner = found.owner or vault.owner_of(no)
         try:
             if owner is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from meve._fork_safety import ForkSafeLock
 from meve._postgres import READ, WRITE, PostgresDatabase, Rows
-from meve.errors import StoreVersionError
-from meve.memory.stores.postgresql._schema import LOCK, TABLES, VERSION, VERSIONS, all_statements
+from meve.errors import StoreCorruptError, StoreVersionError
+from meve.memory.stores.postgresql._schema import LOCK, MIGRATIONS, TABLES, VERSIONS
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,9 +40,21 @@ def enter(tenant: int) -> str:
     return f"; SET LOCAL meve.tenant = {tenant}"
 
 
-def lock_out(tenant: int) -> str:
-    """Return the statements by which a transaction writes a tenant's rows, and waits until no other one does."""
-    return f"{enter(tenant)}; SELECT 1 FROM meve_tenants WHERE no = {tenant} FOR UPDATE"
+def begin_writing(rows: Rows, tenant: int, *, durable: bool = True) -> None:
+    """Begin a transaction that writes a tenant's rows, as soon as no other one does.
+
+    Raises:
+        StoreCorruptError: the tenant's row is gone, so nothing would keep other writers out.
+    """
+    lazily = "" if durable else "; SET LOCAL synchronous_commit = off"
+    row = f"SELECT 1 FROM meve_tenants WHERE no = {tenant} FOR UPDATE"
+    cursor = rows.execute(f"{WRITE}{enter(tenant)}{lazily}; {row}")
+    while cursor.nextset():
+        pass
+    if cursor.fetchone() is None:
+        raise StoreCorruptError(
+            f"the table meve_tenants lacks the row of tenant number {tenant}: restore it from a backup of the database"
+        )
 
 
 def has_tenant(url: str, tenant: str) -> bool:
@@ -72,14 +84,22 @@ class PostgresConnection:
         self._rows, self._tenant, self._translate = rows, tenant, translate
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> "psycopg.Cursor[tuple[Any, ...]]":
-        return self._rows.execute(self._translate(statement), values)
+        return self._rows.execute(self._translate(statement), values, binary=True)
+
+    def lend_rows(
+        self, statement: str, values: Sequence[Any] = ()
+    ) -> "AbstractContextManager[psycopg.ServerCursor[tuple[Any, ...]]]":
+        return self._rows.lend(self._translate(statement), values)
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> object:
         return self._rows.executemany(self._translate(statement), list(values))
 
     def renew(self, *, exclusive: bool) -> None:
         self._rows.execute("ROLLBACK")
-        self._rows.execute(WRITE + lock_out(self._tenant) if exclusive else READ + enter(self._tenant))
+        if exclusive:
+            begin_writing(self._rows, self._tenant)
+        else:
+            self._rows.execute(READ + enter(self._tenant))
 
     def undecoded_text(self) -> AbstractContextManager[None]:
         return nullcontext()  # the server stores no other text
@@ -105,9 +125,12 @@ class TenantDatabase:
         self.close = self._database.close
         try:
             self._database.check()
-            found = self._database.create_tables(LOCK, VERSIONS, VERSION, all_statements())
-            if found != VERSION:
-                raise StoreVersionError(f"{self.name} is of version {found}, and this meve reads version {VERSION}")
+            version = self._database.migrate(LOCK, VERSIONS, MIGRATIONS)
+            if version > len(MIGRATIONS):
+                raise StoreVersionError(
+                    f"{self.name} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: "
+                    "upgrade meve"
+                )
             self._tenant = self._number_of(tenant)
             self._translate = cache(partial(_translate, self._tenant))
         except BaseException:
@@ -127,8 +150,8 @@ class TenantDatabase:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[PostgresConnection]:
-        begin = lock_out(self._tenant) + ("" if durable else "; SET LOCAL synchronous_commit = off")
-        with self._writers, self._database.writing(begin) as rows:
+        with self._writers, self._database.lending() as rows:
+            begin_writing(rows, self._tenant, durable=durable)
             yield PostgresConnection(rows, self._tenant, self._translate)
 
     def size(self) -> int:

@@ -1,6 +1,5 @@
 """The tables of the memories in a PostgreSQL database. Each row belongs to a tenant, whose number begins each key."""
 
-VERSION = 1
 LOCK = 0x4D65564D  # "MeVM"
 """The number under which processes wait for each other while one creates the tables."""
 VERSIONS = "meve_version"
@@ -157,6 +156,8 @@ WALLS = (
 """Let a transaction see and write the rows of the tenant that it has set, and none without one."""
 
 
-def all_statements() -> list[str]:
-    """Return the statements that make the tables."""
-    return [*SCHEMA.split(";"), *(wall.format(table=table) for table in TABLES for wall in WALLS)]
+MIGRATIONS: tuple[list[str], ...] = (
+    [*SCHEMA.split(";"), *(wall.format(table=table) for table in TABLES for wall in WALLS)],
+)
+"""From an empty schema to version 1, from 1 to 2, and so on. One that changes rows must lift the walls first, since
+they hide the rows of all tenants from it."""

@@ -21,6 +21,9 @@ class PostgresStore(SqlStore):
         keys: the keys of its content.
     """
 
+    readers = 4
+    """The number of async reads that wait for the server at once."""
+
     def __init__(self, database: TenantDatabase, keys: KeyFile) -> None:
         super().__init__(database, keys)
         self._tenant_database = database

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -31,6 +31,9 @@ class SqliteConnection:
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
         return self._connection.execute(_without_tenant(statement), values)
+
+    def lend_rows(self, statement: str, values: Sequence[Any] = ()) -> AbstractContextManager[sqlite3.Cursor]:
+        return nullcontext(self.execute(statement, values))  # SQLite finds each row when it is asked for
 
     def executemany(self, statement: str, values: Iterable[Sequence[Any]]) -> sqlite3.Cursor:
         return self._connection.executemany(_without_tenant(statement), values)

@@ -1,0 +1,184 @@
+"""A memory in a PostgreSQL database: crashes, connections that run out, others' locks, and cancelled calls."""
+
+import asyncio
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from urllib.parse import quote
+
+import pytest
+
+from meve.errors import DuplicateIdError, StorageError, StoreBusyError, UnknownIdError
+from meve.memory import Policy
+from tests.memories import open_memory
+from tests.postgres import MemoryUrl, own_server
+
+psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
+
+
+@pytest.fixture
+def url(postgres_url, tmp_path):
+    return MemoryUrl(postgres_url, tmp_path / "memory.keys")
+
+
+def until_answered(call, *arguments, **options):
+    """Repeat a call until the server answers it; an earlier try may have been carried out without an answer."""
+    while True:
+        try:
+            return call(*arguments, **options)
+        except (DuplicateIdError, UnknownIdError):
+            return None
+        except StorageError:
+            time.sleep(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_server_that_crashes_under_load_loses_nothing_acknowledged(tmp_path):
+    stop, kept, gone = threading.Event(), set(), set()
+
+    def write(memory, name):
+        user = f"user {name}"
+        for n in range(10_000):
+            if stop.is_set():
+                return
+            record_id = f"{name}-{n}"
+            until_answered(memory.add, f"Fact number {n} of {name}.", user_id=user, id=record_id, source="doc")
+            kept.add((user, record_id))
+            if n % 3 == 0:
+                kept.discard((user, record_id))
+                until_answered(memory.delete, record_id, user_id=user)
+                gone.add((user, record_id))
+            if n % 4 == 0:
+                until_answered(memory.search, f"fact number {n}", user_id=user)
+
+    with own_server(tmp_path) as server:
+        url = MemoryUrl(server.url, tmp_path / "memory.keys")
+        with open_memory(url) as memory, open_memory(url) as other, ThreadPoolExecutor(4) as threads:
+            writing = [threads.submit(write, each, n) for n, each in enumerate([memory, memory, other, other])]
+            try:
+                for goal in (20, 40, 60):
+                    while len(kept) + len(gone) < goal and not any(each.done() for each in writing):
+                        time.sleep(0.01)
+                    server.crash()
+                    server.start()
+            finally:
+                stop.set()
+            for each in writing:
+                each.result()
+        with open_memory(url) as memory:
+            found = {(f"user {n}", r.id) for n in range(4) for r in memory.list(user_id=f"user {n}")}
+            assert len(gone) >= 12
+            assert found == kept
+            assert memory.audit.verify().ok
+            assert memory.find_damage() == []
+
+
+def test_connections_that_run_out_are_an_error_that_says_so(url):
+    with open_memory(url) as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        database = memory._runtime.store.backend._database._database
+        database._open_pool().timeout = 0.2
+        with ExitStack() as lent:
+            for _ in range(16):
+                lent.enter_context(database.reading())
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
+                memory.get("bread", user_id="alice")
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
+                memory.delete("bread", user_id="alice")
+        assert memory.get("bread", user_id="alice").text == "Bread is baked."
+
+
+def test_victim_of_a_deadlock_changes_nothing(url):
+    """Another program locks a table, and then waits for the writer, as an administrator's script may."""
+    quick = MemoryUrl(f"{url}{quote(' -cdeadlock_timeout=10ms')}", url.keys)
+    with open_memory(quick) as memory, psycopg.connect(url) as other, ThreadPoolExecutor(1) as threads:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+
+        def erase():
+            with memory._runtime.store.writing() as transaction:
+                other.execute("LOCK TABLE meve_memories IN SHARE MODE")
+                waiting = threads.submit(other.execute, "SELECT 1 FROM meve_tenants FOR UPDATE")
+                while not is_waiting(url, other.info.backend_pid):
+                    assert not waiting.done()
+                transaction.erase("s:alice", transaction.find("s:alice", "bread").record)
+
+        with pytest.raises(StoreBusyError, match="try again"):
+            erase()
+        other.rollback()
+        assert memory.get("bread", user_id="alice").text == "Bread is baked."
+        assert memory.delete("bread", user_id="alice").erased == ("bread",)
+        assert memory.audit.verify().ok
+
+
+def is_waiting(url, pid):
+    with psycopg.connect(url, autocommit=True) as watcher:
+        return watcher.execute("SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted", (pid,)).fetchone() is not None
+
+
+def test_two_maintainers_at_once_do_the_work_of_one(url, clock):
+    policy = Policy.from_dict({"merging": {"nominate": 0.0}, "limits": {"per_user": 12}})
+    with ExitStack() as stack:
+        memories = [stack.enter_context(open_memory(url, clock=clock, policy=policy)) for _ in range(2)]
+        for n in range(40):
+            text = f"Tree {n % 10} is tall." if n < 20 else f"Bird {n} sings."
+            memories[0].add(text, user_id=f"user {n % 2}", id=f"{n}", source="doc")
+        with ThreadPoolExecutor(2) as threads:
+            reports = list(threads.map(lambda memory: memory.maintain(), memories))
+        for change in ("merged", "archived"):
+            changed = [each for report in reports for ids in getattr(report, change).values() for each in ids]
+            assert len(changed) == len(set(changed)) > 0
+        assert memories[0].audit.verify().ok
+        after = [[r.id for r in memory.list(user_id="user 0")] for memory in memories]
+        assert after[0] == after[1]
+        assert sum(memories[1].maintain().counts().values()) == 0
+
+
+async def test_cancelled_calls_leave_no_transaction_open(url):
+    """Calls are cancelled at once, while they run, and after they have ended."""
+    named = MemoryUrl(f"{url}&application_name={uuid.uuid4().hex}", url.keys)
+    async with open_memory(named) as memory:
+        await memory.aadd("Bread is baked.", user_id="alice", id="bread", source="doc")
+        started = 0
+        for n in range(100):
+            call = (
+                memory.asearch(f"bread {n}", user_id="alice")
+                if n % 2
+                else memory.aadd(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+            )
+            task = asyncio.create_task(call)
+            await asyncio.sleep(n * 0.0002)
+            started += not task.done()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await memory.run_async(lambda: None)
+        await memory.alist(user_id="alice")
+        assert started > 20
+        assert await asyncio.to_thread(wait_until_idle, named) == {"idle"}
+        assert {r.id for r in memory.list(user_id="alice")} == {"bread", *(f"{n}" for n in range(0, 100, 2))}
+        assert memory.audit.verify().ok
+
+
+def wait_until_idle(url):
+    """Return the states of the connections with a URL's application name, when none is active any more."""
+    name = url.rpartition("=")[2]
+    of_name = "SELECT state FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
+    while True:
+        with psycopg.connect(url, autocommit=True) as watcher:
+            states = watcher.execute(of_name, (name,)).fetchall()
+        if ("active",) not in states:
+            return {state for (state,) in states}
+
+
+async def test_reads_wait_for_the_server_at_once(url):
+    """Four reads meet at a barrier, while a write waits for none of them."""
+    barrier = threading.Barrier(4)
+    async with open_memory(url) as memory:
+        reading = [asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await asyncio.wait_for(memory.aadd("Bread is baked.", user_id="alice", source="doc"), 30)
+        reading.append(asyncio.create_task(memory._runtime.runner.read(barrier.wait, 30)))
+        assert sorted(await asyncio.gather(*reading)) == [0, 1, 2, 3]
