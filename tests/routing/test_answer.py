@@ -151,9 +151,9 @@ def test_nothing_is_asked_without_evidence(memory):
     assert {step.verdict.check for step in result.steps} == {"no_evidence"}
 
 
-def test_count_tells_the_model_how_many_memories_matter(routed_memory):
+def test_count_tells_the_model_how_many_memories_were_searched(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3")
-    assert "Of 10 memories, " in script.prompts[0]
+    assert "10 memories were searched; all that match fit and are shown." in script.prompts[0]
 
 
 def test_answer_needs_a_language_model(router):
@@ -227,7 +227,7 @@ def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
 
 def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=30, complete_tokens=30)
-    assert "may matter, but only 1 fit and are shown." in script.prompts[0]
+    assert "10 memories were searched; only 1 of 3 that match fit and are shown." in script.prompts[0]
 
 
 @pytest.mark.parametrize(

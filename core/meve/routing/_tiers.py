@@ -1,6 +1,6 @@
 """What each tier reads: configurations of the memory's search, and how their results are joined."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import zip_longest
@@ -124,12 +124,14 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
             more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)
             found.append(_weigh(more, _HOP_WEIGHT))
             searches.append(text)
-    candidates = _verified(plan.question, _merge(found), reader)
+    candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
-    candidates, dropped = _trim(candidates, matching)
-    ordered = sorted(candidates, key=lambda c: c.id not in matching) if matching else candidates
+    if plan.is_complete:  # what matches in other words is among the weak ones
+        candidates = sorted(candidates, key=lambda c: c.id not in matching)
+    else:
+        candidates, dropped = _trim(candidates)
     return Gathered(
-        candidates=tuple(ordered), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
+        candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
         found=tuple(found), notes={"ranked": len(first.candidates)},
     )  # fmt: skip
 
@@ -177,13 +179,13 @@ def _charge(candidate: Candidate) -> Candidate:
     return replace(candidate, score=(candidate.score or 0.0) - _LENGTH_WEIGHT * float(np.log(excess)))
 
 
-def _trim(candidates: Sequence[Candidate], matching: Set[str] = frozenset()) -> tuple[list[Candidate], list[Dropped]]:
-    """Return the candidates, best first; where one answers, without those far below the best that don't match."""
+def _trim(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the candidates, best first; where one answers, without those far below the best."""
     if not any(candidate.verified for candidate in candidates):
         return list(candidates), []
     best = candidates[0].score or 0.0
     least = min(best, _LEAST_SHARE * best)  # a score may be negative
-    firm = {c.id for c in candidates[:_KEPT_ANYWAY]} | matching
+    firm = {c.id for c in candidates[:_KEPT_ANYWAY]}
     return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
 
 
