@@ -22,7 +22,7 @@ from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
 from meve.testing.fakes import FakeClock
 
 FOLDER = Path(__file__).parent
-HALVES = ("tuning", "held_out")
+HALVES = ("tuning", "held_out", "everyday")
 _POLICY = Policy.from_dict({"chat_ttl": None})
 
 

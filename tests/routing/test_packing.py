@@ -102,8 +102,8 @@ def test_all_that_matches_is_shown_though_weak(static_memory, clock):
 
 
 def test_list_leaves_out_nothing_that_fits(static_memory, clock):
-    tell(static_memory, clock, "I read the book Emma, and I liked it.", "I read Dune in a week.",
-         "I read a novel about whales.", "I finished Walden on the train.", "Middlemarch kept me up all night.")  # fmt: skip
+    books = ("I read the book Emma, and I liked it.", "I read Dune in a week.", "I read a novel about whales.")
+    tell(static_memory, clock, *books, "I finished Walden on the train.", "Middlemarch kept me up all night.")
     recall = MemoryRouter(static_memory, user_id="alice").recall("Which books have I read?")
     assert (len(recall.passages), recall.plan.intent) == (5, "list")
     assert recall.note == "5 memories were searched; all that match fit and are shown."

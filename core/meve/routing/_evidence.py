@@ -10,6 +10,7 @@ from meve.memory import Recall
 from meve.pipeline.phases.budget import Composed
 from meve.pipeline.trace import CandidateTrace, PhaseTrace, Trace
 from meve.ports import TokenCounter
+from meve.routing._groups import asks_for_open_group
 from meve.routing._packing import pack
 from meve.routing._plan import RoutePlan
 from meve.routing._reader import MemoryReader
@@ -137,7 +138,7 @@ def _explain(
 
 def _measure(plan: RoutePlan, gathered: Gathered) -> EvidenceFeatures | None:
     """Return how the memories fit the question; None if nobody could refuse it."""
-    if gathered.support is None or not plan.is_refusable:
+    if gathered.support is None or not plan.is_refusable or asks_for_open_group(plan.question):
         return None
     return measure_evidence(plan.question, plan.period, gathered.candidates, support=SUPPORT)
 

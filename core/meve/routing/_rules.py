@@ -177,7 +177,8 @@ _RULES = (
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
         r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
         r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
-        r"^(?:what|which) recurring\b", r"\bapart from\b",
+        r"^(?:what|which) recurring\b", r"\bapart from\b", r"^who (?:else )?(?:is|are) in \S+ (?:family|household)\b",
+        r"^do(?:es)? \S+ have (?:any )?(?:siblings|relatives|friends|children|kids|pets|hobbies)\b",
     ),
     _rule(
         "identity", "it asks for a lasting fact about the user",

@@ -11,7 +11,7 @@ import numpy as np
 from meve.memory._recall.query import CANDIDATES
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
-from meve.routing._base_forms import base_stems
+from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader
 from meve.routing._repeated_events import find_repeated
@@ -39,7 +39,7 @@ COMPLETE_CANDIDATES = 1_000
 _MATCHING_COSINE = 0.5
 """The least cosine of a memory that matches a question without sharing a word of its topic."""
 _PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.8
-"""The weight of a score for a part of the question, and for the question with evidence."""
+"""The most that a score for a part of the question, and for the question with evidence, is of the best score."""
 _HOP_EVIDENCE, _HOP_WORDS, _HOP_CANDIDATES = 2, 60, 20
 _PROFILE = (
     "Hello, I'm, my name is, and I work as a", "I live in this town, my address is, I moved to",
@@ -115,14 +115,16 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     first = reader.look(plan.question, candidates=most, since=since, history=plan.history)
     found, searches = [first], [plan.question]
     for part in split_parts(plan.question):
-        found.append(_weigh(reader.look(part, since=since, history=plan.history), _PART_WEIGHT))
+        found.append(_weigh(reader.look(part, since=since, history=plan.history), first, _PART_WEIGHT))
         searches.append(part)
     if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
         found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
     if not plan.is_complete:
-        for text in _hops(plan.question, first, config.hops):
+        for evidence in first.candidates[: _HOP_EVIDENCE * (config.hops - 1)]:
+            text = extend_query(plan.question, [evidence.passage.content], _HOP_WORDS)
             more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)
-            found.append(_weigh(more, _HOP_WEIGHT))
+            others = tuple(c for c in more.candidates if c.id != evidence.id)  # it is part of the query
+            found.append(_weigh(replace(more, candidates=others), first, _HOP_WEIGHT))
             searches.append(text)
     candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
@@ -136,12 +138,6 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     )  # fmt: skip
 
 
-def _hops(question: str, first: Found, hops: int) -> list[str]:
-    """Return the queries of the further hops: the question with one of the best memories each."""
-    evidence = first.candidates[: _HOP_EVIDENCE * (hops - 1)]
-    return [extend_query(question, [c.passage.content], _HOP_WORDS) for c in evidence]
-
-
 def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozenset[str]:
     """Return the ids of the memories that share a word of the question's topic, or are similar to the question."""
     topic = topic_stems(plan.question, plan.period)
@@ -150,7 +146,7 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
         for c in candidates
         if c.scores.get("dense", 0.0) >= _MATCHING_COSINE
         or c.scores.get(SUPPORT, 0.0) >= _RELEVANT
-        or not topic.isdisjoint(base_stems(c.passage.text))
+        or not topic.isdisjoint(stems_with_groups(c.passage.text))
     )
 
 
@@ -209,7 +205,13 @@ def _take_turns(found: Sequence[Found]) -> tuple[Candidate, ...]:
     return tuple({c.id: c for each in best for c in each if c is not None}.values())
 
 
-def _weigh(found: Found, weight: float) -> Found:
+def _weigh(found: Found, first: Found, weight: float) -> Found:
+    """Return what a further search found, with scores that are at most the weight times the best of the first search.
+
+    Else the scores of a short or a long query would outrank all that the question itself finds.
+    """
+    best, highest = (max((c.score or 0.0 for c in each.candidates), default=0.0) for each in (first, found))
+    weight *= best / highest if highest > best > 0 else 1.0
     return replace(found, candidates=tuple(replace(c, score=(c.score or 0.0) * weight) for c in found.candidates))
 
 

@@ -30,7 +30,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
     line and can't close the block: the tags hold a number of the recall. A recall that is `by_day` names each day once,
-    in a line above its memories. The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
+    in a line above its memories. The recall's note follows them. The user's standing wishes come first, within a token
+    budget of their own.
 
     Args:
         memory: the memory that was searched.
