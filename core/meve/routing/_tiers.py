@@ -38,7 +38,7 @@ COMPLETE_CANDIDATES = 1_000
 """The number of memories that are ranked where everything that matches is read."""
 _MATCHING_COSINE = 0.5
 """The least cosine of a memory that matches a question without sharing a word of its topic."""
-_PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.8
+_PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.5
 """The most that a score for a part of the question, and for the question with evidence, is of the best score."""
 _HOP_EVIDENCE, _HOP_WORDS, _HOP_CANDIDATES = 2, 60, 20
 _PROFILE = (
