@@ -6,9 +6,10 @@ from pathlib import Path
 
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
 from meve.evaluation.experiments.routing import scores
+from meve.evaluation.experiments.routing.experiment import BUDGETS
 from meve.evaluation.experiments.routing.systems import BASELINE, HISTORY, MEMORY, ORACLE, RANDOM, ROUTED
 from meve.evaluation.report import write_report
-from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
+from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts, short_name
 from meve.evaluation.report.memory_report import tabulate_figures
 from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 
@@ -70,11 +71,11 @@ def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Pat
         types = list(dict.fromkeys(type for type, _ in values))
         axis.bar(types, [values[type, scores.OWN_TOKENS] for type in types], color=THEIRS)
         axis.set(title=name, ylabel="tokens of the context (bars)")
-        axis.tick_params(axis="x", rotation=30)
+        axis.set_xticks(range(len(types)), types, rotation=30, ha="right")
         right = axis.twinx()
-        for label, colour in ((scores.OWN_RECALL, OURS), (scores.FLAT_RECALL, "#b7791f")):
-            right.plot(types, [values[type, label] for type in types], "o-", ms=4, color=colour, label=label)
-        right.set(ylim=(0, 1.02), ylabel="all evidence (lines)")
+        for label, colour, marker in ((scores.OWN_RECALL, OURS, "o"), (scores.FLAT_RECALL, "#b7791f", "D")):
+            right.plot(types, [values[type, label] for type in types], marker, ms=6, color=colour, label=label)
+        right.set(ylim=(0, 1.05), ylabel="all evidence (marks)")
         right.legend(fontsize=7)
     return save_figure(figure, file)
 
@@ -91,8 +92,10 @@ def _draw_tokens(results: MemoryResults, names: Sequence[str], file: Path) -> Pa
             if system in (RANDOM, HISTORY) or len(points) < 3:
                 continue
             bold = 2.2 if system in (ROUTED, MEMORY) else 1.1
-            axis.plot(*zip(*points, strict=True), "o-", ms=3, lw=bold, label=system)
+            axis.plot(*zip(*points, strict=True), "o-", ms=3, lw=bold, label=short_name(system))
         axis.set(title=name, xscale="log", xlabel="tokens of the context", ylabel="all evidence", ylim=(0, 1.02))
+        axis.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
     return save_figure(figure, file)

@@ -72,7 +72,7 @@ def quote_line(text: str) -> str:
 
 
 def _list_dated(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
-    """Yield a line for each memory, with its source and date."""
+    """Yield a line for each memory, with its date, and its source unless the user told it."""
     for n, passage in enumerate(passages, start=1):
         yield f"[{n}] {quote_line(f'{passage.prompt_text} id {passage.id}' if ids else passage.prompt_text)}"
 
