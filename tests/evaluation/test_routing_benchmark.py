@@ -247,11 +247,16 @@ def draw_tokens(monkeypatch, tmp_path):
         for type in ("knowledge-update", "temporal-reasoning", "single-session-preference"):
             for measure in (scores.OWN_TOKENS, scores.OWN_RECALL, scores.FLAT_RECALL):
                 figures.append(make_figure(f"{name}: {scores.TYPES}", type, measure))
-        for system in ("router", "benchmarks.peers.mem0_memory:mem0_routing"):
-            for budget in BUDGETS:
+        for system in ("router", "memory.search", "benchmarks.peers.mem0_memory:mem0_routing"):
+            for budget in (*BUDGETS, "own"):
                 figures.append(make_figure(f"{name}: {scores.EVIDENCE}", system, f"{scores.ALL} @ {budget}"))
                 figures.append(
-                    make_figure(f"{name}: {scores.TOKENS}", system, f"{scores.TOKENS} @ {budget}", float(budget))
+                    make_figure(
+                        f"{name}: {scores.TOKENS}",
+                        system,
+                        f"{scores.TOKENS} @ {budget}",
+                        600.0 if budget == "own" else float(budget),
+                    )
                 )
     routing_report.draw(MemoryResults(experiment="routing", settings={}, figures=tuple(figures), curves=()), tmp_path)
     for figure in drawn:
@@ -279,7 +284,12 @@ def test_pictures_have_no_overlapping_ticks_nor_lines_between_question_types(mon
 
 def test_pictures_name_peers_without_their_import_path(monkeypatch, tmp_path):
     _, tokens = draw_tokens(monkeypatch, tmp_path)
-    assert [text.get_text() for text in tokens[0].get_legend().get_texts()] == ["router", "mem0_memory:mem0_routing"]
+    assert [text.get_text() for text in tokens[0].get_legend().get_texts()] == [
+        "router",
+        "memory.search",
+        "mem0_memory:mem0_routing",
+    ]
+    assert {len(line.get_xdata()) for line in tokens[0].get_lines()} == {len(BUDGETS)}
 
 
 def test_interrupted_measurement_of_own_cases_resumes(monkeypatch, tmp_path, static_memory):
