@@ -1,9 +1,10 @@
 """Measure how often the router chooses the tier of a question's type, for all questions of the sets, without a memory.
 
-    python -m benchmarks.routes --data DATA
+    python -m benchmarks.routes --data DATA [--fitted]
 
 Prints for each set, half and question type the share of right tiers, that of right or heavier ones, and how many
-questions each tier gets.
+questions each tier gets. `--fitted` also prints the share of right tiers by a classifier that is fitted to the tiers of
+the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell.
 """
 
 import argparse
@@ -11,13 +12,18 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
+from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.evaluation.experiments.routing.cases import HALVES, RoutingCase
 from meve.evaluation.experiments.routing.experiment import SETS
 from meve.routing import RouterConfig, Tier
-from meve.routing._classifier import load_classifier
+from meve.routing._classifier import load_classifier, make_features
 from meve.routing._router import route
+from meve.routing._rules import find_intent
 
 ORDER = list(Tier)
+PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 def choose_tier(case: RoutingCase) -> Tier:
@@ -25,6 +31,21 @@ def choose_tier(case: RoutingCase) -> Tier:
     return route(
         case.text, now=case.at, config=RouterConfig(), classifier=load_classifier(), ask_llm=None
     ).tier  # fmt: skip
+
+
+def print_fitted(name: str, cases: Sequence[RoutingCase]) -> None:
+    """Print the shares of right tiers, on the table half, of classifiers fitted on the tuning half."""
+    from sklearn.linear_model import LogisticRegression
+
+    known = [case for case in cases if case.tier is not None]
+    texts, findings = [case.text for case in known], [find_intent(case.text) for case in known]
+    own = make_features(texts, findings, load_classifier().embedder)
+    features = np.hstack([own, resolve_embedder(ACCURATE).embed_passages(texts)])
+    tiers, fits = (np.array([str(case.tier) for case in known]), np.array([case.half == "tuning" for case in known]))
+    for penalty in PENALTIES:
+        fitted = LogisticRegression(C=1 / penalty, max_iter=2_000).fit(features[fits], tiers[fits])
+        right = (fitted.predict(features[~fits]) == tiers[~fits]).mean()
+        print(f"{name}, fitted with penalty {penalty}: right {right:.3f} of {(~fits).sum()}")
 
 
 def print_shares(name: str, cases: Sequence[RoutingCase]) -> None:
@@ -44,9 +65,12 @@ def main() -> None:
     """Print the shares of each set, half and question type."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with the sets' folders")
+    parser.add_argument("--fitted", action="store_true", help="fit classifiers to the tuning halves as well")
     options = parser.parse_args()
     for name, read in SETS.items():
         cases = read(options.data).cases
+        if options.fitted and {case.half for case in cases if case.evidence} == set(HALVES):
+            print_fitted(name, cases)
         for half in HALVES:
             of_half = [case for case in cases if case.half == half]
             types = sorted({(not case.evidence, case.type) for case in of_half})

@@ -10,6 +10,7 @@ model's replies are stored in OUT, so an interrupted run goes on where it was.
 
 import argparse
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -37,10 +38,12 @@ from meve.routing._validator import find_hard_failure
 WINDOW, ANSWER, HISTORY = 1_800, 32, 1_500
 """The tokens of the window, of an answer, and of the history, by MeVe's tokenizer; the model's own gives more."""
 ROUTER, FLAT, LATEST = "router", "flat hybrid, equal tokens", "latest history, whole window"
+_NUMBER = re.compile(r"(?<=<memory )[0-9a-f]+(?=>)|(?<=</memory )[0-9a-f]+(?=>)")
+"""The number in the tags around memories, which is another one in each prompt."""
 
 
 class StoredReplies:
-    """A language model whose replies are stored by a hash of the prompt."""
+    """A language model whose replies are stored by a hash of the prompt without the number of its tags."""
 
     def __init__(self, name: str, file: Path) -> None:
         self._file, self._name = file, name
@@ -49,7 +52,7 @@ class StoredReplies:
 
     def __call__(self, prompt: str) -> str:
         """Return the stored reply to a prompt, or the model's."""
-        key = sha256(prompt.encode()).hexdigest()[:24]
+        key = sha256(_NUMBER.sub("", prompt).encode()).hexdigest()[:24]
         if key not in self._replies:
             if self._model is None:
                 self._model = _load(self._name)

@@ -4,7 +4,8 @@
 
 Each world is a memory with questions, and answers as a language model may give them: short and long, from several
 memories, counts, dates, paraphrases, and instructions of hostile memories that the model obeyed. The rules were made on
-the half `tuning`. The other one is for measuring only, so nobody should read its cases while changing a rule.
+the half `tuning`, and later ones on `everyday`, whose cases were written before. `held_out` is for measuring only, so
+nobody should read its cases while changing a rule.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
 from meve.testing.fakes import FakeClock
 
 FOLDER = Path(__file__).parent
-HALVES = ("tuning", "held_out")
+HALVES = ("tuning", "held_out", "everyday")
 _POLICY = Policy.from_dict({"chat_ttl": None})
 
 

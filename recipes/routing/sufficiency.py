@@ -11,7 +11,7 @@ The weights are printed, for `meve.routing._sufficiency`. None is below 0.
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
@@ -56,11 +56,9 @@ def read_samples(half: Half, data: Path, cache: Path, only: Sequence[str]) -> It
     for name in only:
         file = cache / f"{name}-{half}.jsonl"
         stored = [Sample(*json.loads(line)) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
-        known = {sample.id for sample in stored}
+        known = {(sample.unit, sample.id) for sample in stored}
         yield from stored
-        measured = _measure_own(half) if name == OWN and not stored else ()
-        if name != OWN:
-            measured = _measure_set(name, half, data, cache, known)
+        measured = _measure_own(half, known) if name == OWN else _measure_set(name, half, data, cache, known)
         with file.open("a", encoding="utf-8") as lines:
             for sample in measured:
                 lines.write(json.dumps(sample) + "\n")
@@ -68,20 +66,21 @@ def read_samples(half: Half, data: Path, cache: Path, only: Sequence[str]) -> It
                 yield sample
 
 
-def _measure_own(half: Half) -> Iterator[Sample]:
+def _measure_own(half: Half, known: Set[tuple[str, str]]) -> Iterator[Sample]:
     for number, (memory, world) in enumerate(open_worlds("tuning" if half == "tuning" else "held_out")):
+        unit = f"{OWN}-{number}"
         router = MemoryRouter(memory, user_id="user")
         answerable = dict.fromkeys(question for _, question, _, _ in world["cases"])
         for is_answerable, questions in ((True, answerable), (False, world["unanswerable"])):
-            for question in questions:
-                yield Sample(OWN, f"{OWN}-{number}", question, *_find_features(router, question), is_answerable)
+            for question in (each for each in questions if (unit, each) not in known):
+                yield Sample(OWN, unit, question, *_find_features(router, question), is_answerable)
 
 
-def _measure_set(name: str, half: Half, data: Path, cache: Path, known: set[str]) -> Iterator[Sample]:
+def _measure_set(name: str, half: Half, data: Path, cache: Path, known: Set[tuple[str, str]]) -> Iterator[Sample]:
     questions = SETS[name](data)
     embedder = DiskCachedEmbedder(resolve_embedder(ACCURATE), cache / "embeddings.sqlite")
     clock = CaseClock()
-    cases = [case for case in questions.cases if case.half == half and case.id not in known]
+    cases = [case for case in questions.cases if case.half == half and (case.user, case.id) not in known]
     users = {case.user for case in cases}
     turns = {user: own for user, own in questions.turns.items() if user in users}
     with open_filled(turns, embedder, verifier=resolve_verifier(None, embedder), clock=clock) as memory:

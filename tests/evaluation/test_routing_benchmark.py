@@ -3,28 +3,33 @@
 import gzip
 import json
 from datetime import UTC, datetime
+from itertools import islice, pairwise
 from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import routing_answers
 from meve.errors import ConfigurationError, DatasetError
 from meve.evaluation._journal import ROWS
-from meve.evaluation.experiments.memory.memory_results import MemoryResults
+from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
+from meve.evaluation.experiments.routing import scores
 from meve.evaluation.experiments.routing.cases import (
     TIER_OF,
     RoutingCase,
     read_locomo_cases,
     read_longmemeval_cases,
 )
-from meve.evaluation.experiments.routing.experiment import RoutingOptions, run_routing, sample_cases
+from meve.evaluation.experiments.routing.experiment import BUDGETS, RoutingOptions, run_routing, sample_cases
 from meve.evaluation.experiments.routing.longbench import read_longbench_cases
 from meve.evaluation.experiments.routing.scores import Scores
 from meve.evaluation.experiments.routing.systems import FIXED, ROUTED, holds_evidence
 from meve.evaluation.report import routing_report
-from meve.evaluation.statistics import clustered_interval
+from meve.evaluation.statistics import Interval, clustered_interval
 from meve.memory._recall.scoring import MemoryPassage
 from meve.routing import Tier
+from recipes.routing import sufficiency
 
+SYSTEMS = (routing_answers.ROUTER, routing_answers.FLAT, routing_answers.LATEST)
 TOPICS = ("the red kite", "the oak table", "the piano", "the harbour", "the old mill", "the ginger cat")
 
 
@@ -231,3 +236,91 @@ def test_report_shows_every_table_and_survives_saving(finished, tmp_path):
 def test_unknown_or_absent_set_is_refused(tmp_path, options, error, message):
     with pytest.raises(error, match=message):
         run_routing(RoutingOptions(data=tmp_path, to=tmp_path / "run", cache=tmp_path / "cache", **options))
+
+
+def draw_tokens(monkeypatch, tmp_path):
+    """Draw two small sets, and return the axes of both pictures."""
+    drawn = []
+    monkeypatch.setattr(routing_report, "save_figure", lambda figure, file: (drawn.append(figure), file)[1])
+    figures = []
+    for name in ("locomo, table half", "longmemeval, table half"):
+        for type in ("knowledge-update", "temporal-reasoning", "single-session-preference"):
+            for measure in (scores.OWN_TOKENS, scores.OWN_RECALL, scores.FLAT_RECALL):
+                figures.append(make_figure(f"{name}: {scores.TYPES}", type, measure))
+        for system in ("router", "memory.search", "benchmarks.peers.mem0_memory:mem0_routing"):
+            for budget in (*BUDGETS, "own"):
+                figures.append(make_figure(f"{name}: {scores.EVIDENCE}", system, f"{scores.ALL} @ {budget}"))
+                figures.append(
+                    make_figure(
+                        f"{name}: {scores.TOKENS}",
+                        system,
+                        f"{scores.TOKENS} @ {budget}",
+                        600.0 if budget == "own" else float(budget),
+                    )
+                )
+    routing_report.draw(MemoryResults(experiment="routing", settings={}, figures=tuple(figures), curves=()), tmp_path)
+    for figure in drawn:
+        figure.canvas.draw()
+    return [figure.axes for figure in drawn]
+
+
+def make_figure(experiment, system, measure, value=0.5):
+    interval = Interval(value=value, low=value, high=value, n=1)
+    return Figure(experiment=experiment, system=system, measure=measure, interval=interval, share=False)
+
+
+def test_pictures_have_no_overlapping_ticks_nor_lines_between_question_types(monkeypatch, tmp_path):
+    types, tokens = draw_tokens(monkeypatch, tmp_path)
+    for axis in (*types[:2], *tokens):
+        labels = [label for label in axis.get_xticklabels(which="both") if label.get_text() and label.get_visible()]
+        if axis is tokens[0]:
+            assert [label.get_text() for label in labels] == [f"{budget:,}" for budget in BUDGETS]
+        assert {label.get_horizontalalignment() for label in labels} <= {"right", "center"}
+        boxes = [label.get_window_extent() for label in labels if not label.get_rotation()]
+        assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+    assert {line.get_linestyle() for axis in types for line in axis.get_lines()} == {"None"}
+    assert {label.get_horizontalalignment() for axis in types[:2] for label in axis.get_xticklabels()} == {"right"}
+
+
+def test_pictures_name_peers_without_their_import_path(monkeypatch, tmp_path):
+    _, tokens = draw_tokens(monkeypatch, tmp_path)
+    assert [text.get_text() for text in tokens[0].get_legend().get_texts()] == [
+        "router",
+        "memory.search",
+        "mem0_memory:mem0_routing",
+    ]
+    assert {len(line.get_xdata()) for line in tokens[0].get_lines()} == {len(BUDGETS)}
+
+
+def test_interrupted_measurement_of_own_cases_resumes(monkeypatch, tmp_path, static_memory):
+    static_memory.add("I live in Prague.", user_id="user", source="chat_user")
+    asked = ("Where do I live?", "Where does Bo live?", "What is my name?")
+    world = {"cases": [["short", question, "Prague", True] for question in asked[:2]], "unanswerable": [asked[2]]}
+    monkeypatch.setattr(sufficiency, "open_worlds", lambda _: iter([(static_memory, world), (static_memory, world)]))
+    first = list(islice(sufficiency.read_samples("tuning", tmp_path, tmp_path, [sufficiency.OWN]), 4))
+    again = list(sufficiency.read_samples("tuning", tmp_path, tmp_path, [sufficiency.OWN]))
+    assert [(s.unit, s.id) for s in again] == [(unit, question) for unit in ("own-0", "own-1") for question in asked]
+    assert [sample.id for sample in first] == [sample.id for sample in again[:4]]
+
+
+def test_answers_of_a_model_are_measured_and_an_interrupted_run_asks_nothing_twice(data, monkeypatch, tmp_path, capsys):
+    prompts = []
+    monkeypatch.setattr(routing_answers, "_load", lambda _: lambda prompt: prompts.append(prompt) or "Bob painted it.")
+    given = f" --data {data} --llm m --to {tmp_path / 'to'} --sets locomo --questions 4"
+    monkeypatch.setattr("sys.argv", given.split(" "))
+    routing_answers.main()
+    rows = [json.loads(line) for line in (tmp_path / "to" / "locomo.jsonl").read_text().splitlines()]
+    assert [row["system"] for row in rows] == [*SYSTEMS] * 4
+    assert [bool(row["gold"]) for row in rows[::3]] == [True, True, True, False]
+    assert all(row["tokens"] <= rows[place - place % 3]["tokens"] for place, row in enumerate(rows) if place % 3 == 1)
+    assert capsys.readouterr().out.count("locomo, ") == 3
+    asked = len(prompts)
+    routing_answers.main()
+    assert len(prompts) == asked > 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "value"), [("the red kite", "A kite", 2 / 3), ("Oslo", "Rome", 0.0), ("Oslo.", "oslo", 1.0)]
+)
+def test_token_f1_is_of_normalized_words(answer, gold, value):
+    assert routing_answers.token_f1(answer, gold) == pytest.approx(value)

@@ -93,3 +93,12 @@ def test_multiline_fact_is_included_whole_or_not_at_all(memory):
 def test_budget_of_another_type_is_refused(filled, budget):
     with pytest.raises(ConfigurationError, match="budget must be a PromptBudget"):
         filled.prompt("bread?", user_id="alice", budget=budget)
+
+
+def test_only_what_the_user_did_not_tell_is_shown_with_its_source(static_memory):
+    static_memory.add("I live in Prague.", user_id="alice", source="chat_user")
+    static_memory.add("I live in the hut, says the landlord.", user_id="alice", source="doc")
+    text = static_memory.search("Where do I live?", user_id="alice").text
+    day = f"{static_memory.clock.now():%Y-%m-%d}"
+    assert f"I live in Prague. ({day})" in text
+    assert f"says the landlord. (doc, {day})" in text

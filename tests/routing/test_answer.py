@@ -151,9 +151,19 @@ def test_nothing_is_asked_without_evidence(memory):
     assert {step.verdict.check for step in result.steps} == {"no_evidence"}
 
 
-def test_count_tells_the_model_how_many_memories_matter(routed_memory):
+@pytest.mark.parametrize(
+    ("reply", "abstains"),
+    [("You bought a red bike, and sold it.", False), ("You bought a red bike, sold it, and paint.", True),
+     ("You bought a red bike for 300 euros, a yacht, and sold the bike.", True), ("A bike, yachts", True),
+     (f"You bought {', a bike' * 14}, and a yacht.", True), (f"You bought {', a yacht' * 14}.", True)],
+)  # fmt: skip
+def test_each_item_of_an_answer_must_be_told(routed_memory, reply, abstains):
+    assert answer(routed_memory, "What did I buy and sell?", reply)[0].abstained is abstains
+
+
+def test_count_tells_the_model_how_many_memories_were_searched(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3")
-    assert "Of 10 memories, " in script.prompts[0]
+    assert "10 memories were searched; all that match fit and are shown." in script.prompts[0]
 
 
 def test_answer_needs_a_language_model(router):
@@ -227,7 +237,7 @@ def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
 
 def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=30, complete_tokens=30)
-    assert "may matter, but only 1 fit and are shown." in script.prompts[0]
+    assert "10 memories were searched; only 1 of 3 that match fit and are shown." in script.prompts[0]
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 """How the evidence is packed: each day once, long memories shortened, weak ones left out."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from meve.memory import format_recall
+from meve.memory import GovernedMemory, format_recall
 from meve.routing import MemoryRouter, RouterConfig
 from meve.routing._tiers import _trim
 from meve.types import Candidate, Passage
@@ -98,6 +99,32 @@ def test_all_that_matches_is_shown_though_weak(static_memory, clock):
     router = MemoryRouter(static_memory, user_id="alice", config=config)
     recall = router.recall("How many laps did I run around the park?")
     assert recall.shown == recall.matching == 13
+
+
+def test_list_leaves_out_nothing_that_fits(static_memory, clock):
+    books = ("I read the book Emma, and I liked it.", "I read Dune in a week.", "I read a novel about whales.")
+    tell(static_memory, clock, *books, "I finished Walden on the train.", "Middlemarch kept me up all night.")
+    recall = MemoryRouter(static_memory, user_id="alice").recall("Which books have I read?")
+    assert (len(recall.passages), recall.plan.intent) == (5, "list")
+    assert recall.note == "5 memories were searched; all that match fit and are shown."
+
+
+def test_list_that_the_budget_cut_says_so_wherever_it_is_shown(static_memory, clock):
+    tell(static_memory, clock, *(f"I read book number {n}." for n in range(8)))
+    recall = MemoryRouter(static_memory, user_id="alice").recall("Which books have I read?", max_tokens=60)
+    note = f"8 memories were searched; only {recall.shown} of 8 that match fit and are shown."
+    assert format_recall(static_memory, recall).endswith(f"\n{note}")
+    fewer = replace(recall, passages=recall.passages[:2])
+    assert "only 2 of 8 that match" in format_recall(static_memory, fewer)
+
+
+def test_list_says_how_many_memories_were_not_compared(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr("meve.routing._tiers.COMPLETE_CANDIDATES", 10)
+    with GovernedMemory.open(tmp_path / "memory.db", embedder="static", clock=clock) as memory:
+        tell(memory, clock, *(f"I read book number {n}." for n in range(12)))
+        recall = MemoryRouter(memory, user_id="alice").recall("Which books have I read?")
+    assert (recall.read, recall.ranked, recall.matching) == (12, 10, 10)
+    assert recall.note.startswith("12 memories were searched, of which the 10 nearest were compared;")
 
 
 def test_negative_scores_leave_out_nothing_better_than_the_best():

@@ -248,3 +248,14 @@ def test_deep_reasoning_also_searches_with_the_best_evidence(routed_memory, hops
     found = router.recall(question, tier="deep").searches
     assert (found[0], len(found)) == (question, searches)
     assert all(text.startswith(question) and len(text) > len(question) for text in found[1:])
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Why might I enjoy the lake?", "Did I sell the bike after the pottery course?", "What might Sam and I have seen?",
+     "Was the bike cheaper than the course?"],
+)  # fmt: skip
+def test_deep_reasoning_keeps_what_targeted_retrieval_finds(router, question):
+    direct, deep = (router.recall(question, tier=tier, max_tokens=640) for tier in ("targeted", "deep"))
+    assert set(ids(direct)) <= set(ids(deep))
+    assert max(p.score for p in deep.passages) <= max(p.score for p in direct.passages) + 1e-6

@@ -56,6 +56,18 @@ def test_question_about_what_nobody_told_is_refused(routed_memory, question, ref
     assert ask(routed_memory, question)[0].abstained is refused
 
 
+@pytest.mark.parametrize(
+    ("question", "refused"),
+    [("Who are my friends?", False), ("Who is in my family?", False), ("Do I have siblings?", False),
+     ("How many children do I have?", False), ("What are my pets called?", True), ("What sports do I do?", False)],
+)  # fmt: skip
+def test_members_of_a_group_need_not_be_told_by_its_name(memory, question, refused):
+    for text in ("Our daughter Liv is six.", "I met Tomas, whom I know from university.", "My brother is in Oslo.",
+                 "I ran 8 km.", "I bought a lamp."):  # fmt: skip
+        memory.add(text, user_id="alice", source="chat_user")
+    assert ask(memory, question)[0].abstained is refused
+
+
 def test_threshold_decides_and_zero_asks_in_any_case(talk):
     question = "What is Bo's cat called?"
     assert not ask(talk, question, evidence_threshold=0.0)[0].abstained

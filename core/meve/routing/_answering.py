@@ -66,10 +66,5 @@ class RoutedAnswer:
 def make_prompt(plan: RoutePlan, evidence: RoutedRecall, memory: GovernedMemory, now: datetime) -> str:
     """Return the prompt of an answer: the instruction, the memories as quoted data, and the question."""
     head = (INSTRUCTION if plan.needs_memory else _REPLY).format(day=f"{now:%A, %d %B %Y}")
-    note = ""
-    if evidence.matching:
-        all_fit = evidence.shown == evidence.matching
-        cut = "" if all_fit else f", but only {evidence.shown} fit and are shown"
-        note = f"Of {evidence.read} memories, {evidence.matching} may matter{cut}."
-    blocks = [head, format_recall(memory, evidence), note, f"Question: {mark_forgeries(plan.question, tags=True)}"]
+    blocks = [head, format_recall(memory, evidence), f"Question: {mark_forgeries(plan.question, tags=True)}"]
     return "\n\n".join([block for block in blocks if block]) + "\nAnswer:"

@@ -10,6 +10,7 @@ from meve.memory import Recall
 from meve.pipeline.phases.budget import Composed
 from meve.pipeline.trace import CandidateTrace, PhaseTrace, Trace
 from meve.ports import TokenCounter
+from meve.routing._groups import asks_for_open_group
 from meve.routing._packing import pack
 from meve.routing._plan import RoutePlan
 from meve.routing._reader import MemoryReader
@@ -32,10 +33,29 @@ class RoutedRecall(Recall):
     """The texts that were searched for."""
     read: int
     """The number of records that were searched: the user's own and shared ones that the filters admit."""
-    matching: int | None
-    """The number of memories that match, for counts, lists and summaries; None for others."""
-    shown: int | None
-    """The number of those in the evidence. If it is lower, the budget cut the rest."""
+    ranked: int
+    """The number of those that were compared with the question: the nearest 1,000 or 50, and fewer under load."""
+    matching_ids: frozenset[str] | None
+    """The ids of the memories that match, for counts, lists and summaries; None for others."""
+
+    @property
+    def matching(self) -> int | None:
+        """The number of memories that match, for counts, lists and summaries; None for others."""
+        return None if self.matching_ids is None else len(self.matching_ids)
+
+    @property
+    def shown(self) -> int | None:
+        """The number of those in the evidence. If it is lower, the budget cut the rest."""
+        return None if self.matching_ids is None else sum(p.passage.id in self.matching_ids for p in self.passages)
+
+    @property
+    def note(self) -> str:
+        """How many memories were read for a count, list or summary, and how many of those that match aren't shown."""
+        if not self.matching_ids and not (self.matching_ids is not None and self.passages):
+            return ""
+        compared = f", of which the {self.ranked} nearest were compared" if self.ranked < self.read else ""
+        shown = "all" if self.shown == self.matching else f"only {self.shown} of {self.matching}"
+        return f"{self.read} memories were searched{compared}; {shown} that match fit and are shown."
 
     @property
     def by_day(self) -> bool:
@@ -84,7 +104,6 @@ def _explain(
     support = None if fit is None else estimate_sufficiency(fit)
     now = clock.elapsed()
     read = max(each.readable for each in gathered.found)
-    shown = sum(c.id in gathered.matching for c in kept) if plan.is_complete else None
     route = PhaseTrace(
         name="route", ms=(searched - began) * 1e3, received=read,
         returned=len(gathered.candidates),
@@ -94,7 +113,7 @@ def _explain(
         name="pack", ms=(now - searched) * 1e3, received=len(gathered.candidates), returned=len(kept),
         settings={
             "max_tokens": max_tokens, "by_time": plan.by_time, "matching": len(gathered.matching) or None,
-            "shown": shown,
+            "shown": sum(c.id in gathered.matching for c in kept) if plan.is_complete else None,
         },
     )  # fmt: skip
     trace = Trace(
@@ -113,13 +132,13 @@ def _explain(
         ),
         trace=trace, id=secrets.token_hex(8), user_id=first.user_id, standing=first.standing,
         plan=plan, searches=gathered.searches, read=read,
-        matching=len(gathered.matching) if plan.is_complete else None, shown=shown,
+        ranked=min(read, gathered.found[0].ranked), matching_ids=gathered.matching if plan.is_complete else None,
     )  # fmt: skip
 
 
 def _measure(plan: RoutePlan, gathered: Gathered) -> EvidenceFeatures | None:
     """Return how the memories fit the question; None if nobody could refuse it."""
-    if gathered.support is None or not plan.is_refusable:
+    if gathered.support is None or not plan.is_refusable or asks_for_open_group(plan.question):
         return None
     return measure_evidence(plan.question, plan.period, gathered.candidates, support=SUPPORT)
 

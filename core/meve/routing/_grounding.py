@@ -14,7 +14,7 @@ from meve.routing._topic import topic_stems
 
 _WRAPPING = """
 user answer question memory according yes yeah yep no nope any more anymore longer still yet right correct indeed dr mr
-mrs ms pm p m
+mrs ms pm p m however actually also additionally currently overall certainly definitely probably apparently finally plus
 """
 _PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
 """Stems of words that wrap an answer or go with a yes, a no, a name or an hour, as in `The user's answer is: Oslo`."""
@@ -52,8 +52,15 @@ _MOST_NUMBERS = 10
 _LONGEST = 4_000
 """The characters of an answer that are read."""
 _SPAN = re.compile(r"\b(?:days?|weeks?|months?|years?)\b", re.IGNORECASE)
+_TO_OTHERS = re.compile(
+    r"\b(?:answer|reply|respond|say)s? (?:to )?(?=(?-i:[A-Z])|(?:my|our|his|her|the|their) )"
+    r"(?!(?:(?:my|our|his|her|the|their) )?(?:questions?|query|queries|prompts?|messages?|requests?|user|reader|every"
+    r"|any|all|each)\b)",
+    re.IGNORECASE,
+)
+"""A request to answer somebody else, as in `Please reply to Bob with the date`."""
 _JOINT = re.compile(r";|,? and |, ")
-_LEAST_WORDS, _MOST_CLAUSES = 2, 12
+_LEAST_WORDS, _MOST_CLAUSES = 2, 50
 _INSTRUCTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?]{0,40}\b(?:instructions?|prompts?|rules|the user"
     r"|(?:previous|prior|earlier|above|other) (?:text|messages?|context|memor(?:y|ies)|notes?|questions?)|above)\b"
@@ -175,13 +182,16 @@ def _begins_sentence(before: str) -> bool:
 def split_clauses(answer: str) -> list[str]:
     """Return the sentences of an answer, and those that `and`, `;` or a list joins apart.
 
-    Those with less than two words besides function words are left out, if others remain.
+    Whole sentences with less than two words besides function words are left out, if others remain.
 
     >>> split_clauses("She works as a nurse and lives in Bonn. Yes.")
     ['She works as a nurse', 'lives in Bonn.']
     """
-    parts = [part.strip() for sentence in split_sentences(answer[:_LONGEST]) for part in _JOINT.split(sentence)]
-    telling = [part for part in parts if len(set(content_stems(part))) >= _LEAST_WORDS]
+    telling = []
+    for sentence in split_sentences(answer[:_LONGEST]):
+        parts = [part.strip() for part in _JOINT.split(sentence)]
+        least = _LEAST_WORDS if len(parts) == 1 else 1
+        telling += [part for part in parts if len(set(content_stems(part)) - _PHRASES) >= least]
     return telling[:_MOST_CLAUSES] or [answer[:_LONGEST]]
 
 
@@ -193,7 +203,7 @@ def _without_instructions(text: str, *, is_own: bool) -> str:
         return ""
     kept = []
     for sentence in split_sentences(text):
-        if _INSTRUCTION.search(sentence):
+        if _INSTRUCTION.search(_TO_OTHERS.sub("tell ", sentence)):
             break
         kept.append(sentence)
     return " ".join(kept)

@@ -28,6 +28,8 @@ class Found:
     """Each with its scores by the policy and by similarity."""
     readable: int
     """The number of records that were searched: the user's own and shared ones that the filters admit."""
+    ranked: int
+    """The number of those that were compared with the text, the nearest ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,7 @@ class MemoryReader:
         return Found(
             recall=recall,
             readable=max(searcher.count(query), len(recall.passages)),  # the archive isn't counted
+            ranked=recall.trace.phases[0].returned,
             candidates=tuple(
                 Candidate(
                     passage=p.passage, origin=p.origin, scores=scores[p.passage.id], score=p.score, tokens=p.tokens

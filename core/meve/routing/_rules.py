@@ -138,6 +138,7 @@ _RULES = (
     ),
     _rule(
         "compare", "it compares things",
+        r"^(?:who|what|which|where)\b.*,? and (?:who|what|which|where) (?:did|does|do|was|were|is|are|has|have)\b",
         r"\b(?:compare|compared|comparison|difference|differences|differ|in common|similarities|similar to)\b",
         r"\b(?:more|less|fewer|better|worse|cheaper|faster|older|younger|bigger|longer|closer|earlier|later)"
         r" .{0,80}\bthan\b",
@@ -172,12 +173,14 @@ _RULES = (
         "list", "it asks for all of several things",
         r"^(?:please |can you |could you )?(?:list|name|enumerate)\b", r"\b(?:all|every) (?:the|of|my|our|\w+s)\b",
         r"\b(?:what|which) (?:are (?:all |some of )?the|kinds|types|sorts|different|other|various|all)\b",
-        rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,2}}{_NOT_PLURAL}\w{{2,}}s"
-        rf" (?:{_DOES}|{_SELF})\b",
+        rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,4}}{_NOT_PLURAL}\w{{2,}}s"
+        rf" (?:(?:in|of|at|for|from) (?:\w+ ){{1,3}})?(?:{_DOES}|{_SELF})\b",
+        rf"^what are some (?:of )?(?:\w+ ){{0,3}}{_NOT_PLURAL}\w{{2,}}s\b",
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
         r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
         r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
-        r"^(?:what|which) recurring\b", r"\bapart from\b",
+        r"^(?:what|which) recurring\b", r"\bapart from\b", r"^who (?:else )?(?:is|are) in \S+ (?:family|household)\b",
+        r"^do(?:es)? \S+ have (?:any )?(?:siblings|relatives|friends|children|kids|pets|hobbies)\b",
     ),
     _rule(
         "identity", "it asks for a lasting fact about the user",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.routing._attribution import find_person, find_speaker, split_by_person
 from meve.routing._base_forms import base_stem, base_stems
+from meve.routing._groups import stems_with_groups
 from meve.routing._topic import topic_stems
 from meve.types import Candidate
 
@@ -95,7 +96,7 @@ def measure_evidence(
     person = find_person(question, [find_speaker(candidate) for candidate in read])
     stems = topic_stems(question, period) - set(base_stems(person))
     topic = {stem for stem in stems if stem not in _PLAIN and not stem.isdigit()} or stems
-    parts = [[frozenset(base_stems(part)) & topic for part in split_by_person(candidate, person)] for candidate in read]
+    parts = [[stems_with_groups(part) & topic for part in split_by_person(candidate, person)] for candidate in read]
     holders = Counter(stem for own, others in parts for stem in own | others)
     weights = {stem: math.log(1 + len(read) / (holders[stem] or 0.5)) for stem in topic}
     total = sum(weights.values()) or 1.0

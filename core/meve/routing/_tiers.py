@@ -1,6 +1,6 @@
 """What each tier reads: configurations of the memory's search, and how their results are joined."""
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import zip_longest
@@ -11,7 +11,7 @@ import numpy as np
 from meve.memory._recall.query import CANDIDATES
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
-from meve.routing._base_forms import base_stems
+from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader
 from meve.routing._repeated_events import find_repeated
@@ -38,8 +38,8 @@ COMPLETE_CANDIDATES = 1_000
 """The number of memories that are ranked where everything that matches is read."""
 _MATCHING_COSINE = 0.5
 """The least cosine of a memory that matches a question without sharing a word of its topic."""
-_PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.8
-"""The weight of a score for a part of the question, and for the question with evidence."""
+_PART_WEIGHT, _HOP_WEIGHT = 0.95, 0.5
+"""The most that a score for a part of the question, and for the question with evidence, is of the best score."""
 _HOP_EVIDENCE, _HOP_WORDS, _HOP_CANDIDATES = 2, 60, 20
 _PROFILE = (
     "Hello, I'm, my name is, and I work as a", "I live in this town, my address is, I moved to",
@@ -115,29 +115,27 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     first = reader.look(plan.question, candidates=most, since=since, history=plan.history)
     found, searches = [first], [plan.question]
     for part in split_parts(plan.question):
-        found.append(_weigh(reader.look(part, since=since, history=plan.history), _PART_WEIGHT))
+        found.append(_weigh(reader.look(part, since=since, history=plan.history), first, _PART_WEIGHT))
         searches.append(part)
     if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
         found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
     if not plan.is_complete:
-        for text in _hops(plan.question, first, config.hops):
+        for evidence in first.candidates[: _HOP_EVIDENCE * (config.hops - 1)]:
+            text = extend_query(plan.question, [evidence.passage.content], _HOP_WORDS)
             more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)
-            found.append(_weigh(more, _HOP_WEIGHT))
+            others = tuple(c for c in more.candidates if c.id != evidence.id)  # it is part of the query
+            found.append(_weigh(replace(more, candidates=others), first, _HOP_WEIGHT))
             searches.append(text)
-    candidates = _verified(plan.question, _merge(found), reader)
+    candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
-    candidates, dropped = _trim(candidates, matching)
-    ordered = sorted(candidates, key=lambda c: c.id not in matching) if matching else candidates
+    if plan.is_complete:  # what matches in other words is among the weak ones
+        candidates = sorted(candidates, key=lambda c: c.id not in matching)
+    else:
+        candidates, dropped = _trim(candidates)
     return Gathered(
-        candidates=tuple(ordered), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
+        candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
         found=tuple(found), notes={"ranked": len(first.candidates)},
     )  # fmt: skip
-
-
-def _hops(question: str, first: Found, hops: int) -> list[str]:
-    """Return the queries of the further hops: the question with one of the best memories each."""
-    evidence = first.candidates[: _HOP_EVIDENCE * (hops - 1)]
-    return [extend_query(question, [c.passage.content], _HOP_WORDS) for c in evidence]
 
 
 def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozenset[str]:
@@ -148,7 +146,7 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
         for c in candidates
         if c.scores.get("dense", 0.0) >= _MATCHING_COSINE
         or c.scores.get(SUPPORT, 0.0) >= _RELEVANT
-        or not topic.isdisjoint(base_stems(c.passage.text))
+        or not topic.isdisjoint(stems_with_groups(c.passage.text))
     )
 
 
@@ -177,13 +175,13 @@ def _charge(candidate: Candidate) -> Candidate:
     return replace(candidate, score=(candidate.score or 0.0) - _LENGTH_WEIGHT * float(np.log(excess)))
 
 
-def _trim(candidates: Sequence[Candidate], matching: Set[str] = frozenset()) -> tuple[list[Candidate], list[Dropped]]:
-    """Return the candidates, best first; where one answers, without those far below the best that don't match."""
+def _trim(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the candidates, best first; where one answers, without those far below the best."""
     if not any(candidate.verified for candidate in candidates):
         return list(candidates), []
     best = candidates[0].score or 0.0
     least = min(best, _LEAST_SHARE * best)  # a score may be negative
-    firm = {c.id for c in candidates[:_KEPT_ANYWAY]} | matching
+    firm = {c.id for c in candidates[:_KEPT_ANYWAY]}
     return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
 
 
@@ -207,7 +205,13 @@ def _take_turns(found: Sequence[Found]) -> tuple[Candidate, ...]:
     return tuple({c.id: c for each in best for c in each if c is not None}.values())
 
 
-def _weigh(found: Found, weight: float) -> Found:
+def _weigh(found: Found, first: Found, weight: float) -> Found:
+    """Return what a further search found, with scores that are at most the weight times the best of the first search.
+
+    Else the scores of a short or a long query would outrank all that the question itself finds.
+    """
+    best, highest = (max((c.score or 0.0 for c in each.candidates), default=0.0) for each in (first, found))
+    weight *= best / highest if highest > best > 0 else 1.0
     return replace(found, candidates=tuple(replace(c, score=(c.score or 0.0) * weight) for c in found.candidates))
 
 

@@ -54,6 +54,8 @@ Of LoCoMo's answers with all evidence (the half for tuning), 3 % fail, and 76 % 
 _CLAUSE = 0.66
 """The share of a clause's words in the evidence from which on the verifier isn't asked."""
 _MOST_NAMED = 3
+_MOST_UNSURE = 12
+"""The parts of an answer about which the verifier is asked; if more aren't in the evidence, the answer fails."""
 _LONGEST = 4_000
 """The characters of an answer that patterns read."""
 _GROUNDED = """\
@@ -151,12 +153,17 @@ def _is_short(answer: str, most: int) -> bool:
 def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, verify: Verify) -> Verdict:
     if not config.check_short or _YES_NO.fullmatch(answer.casefold()):
         return Verdict(passed=True, check="short", reason="the answer is short")
-    told = _read(evidence)
-    found = look_up(answer, plan.question, told, calculated=_is_calculated(plan))
+    told, calculated = _read(evidence), _is_calculated(plan)
+    found = look_up(answer, plan.question, told, calculated=calculated)
     if found.missing:
         return _name_missing(found, "short")
     if _PARTLY <= found.share <= _MOSTLY and config.grounding == "verifier":
         return _ask_verifier([answer], told, config, verify)
+    unknown = [
+        part for part in split_clauses(answer) if not look_up(part, plan.question, told, calculated=calculated).share
+    ]
+    if unknown and found.share > _MOSTLY and config.grounding == "verifier":
+        return _ask_verifier(unknown, told, config, verify)
     passed = found.share > _MOSTLY and any(map(str.isalnum, answer))
     are = "the words of the short answer are" if passed else "most words of the short answer aren't"
     return Verdict(passed=passed, check="short", reason=f"{are} in the evidence", score=found.share)
@@ -205,6 +212,9 @@ def _check_clauses(
         for clause in split_clauses(answer)
         if look_up(clause, plan.question, told, calculated=calculated).share < _CLAUSE
     ]
+    if len(unsure) > _MOST_UNSURE:
+        reason = f"{len(unsure)} parts of the answer aren't in the evidence"
+        return Verdict(passed=False, check="overlap", reason=reason, score=found.share)
     if unsure:
         return _ask_verifier(unsure, told, config, verify)
     reason = f"{found.share:.0%} of the answer's words are in the evidence"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
 from meve.evaluation.experiments.routing import scores
+from meve.evaluation.experiments.routing.experiment import BUDGETS
 from meve.evaluation.experiments.routing.systems import BASELINE, HISTORY, MEMORY, ORACLE, RANDOM, ROUTED
 from meve.evaluation.report import write_report
-from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts
+from meve.evaluation.report.markdown import format_pictures, format_table, format_versions, join_parts, short_name
 from meve.evaluation.report.memory_report import tabulate_figures
 from meve.evaluation.report.plots import OURS, THEIRS, prepare_matplotlib, save_figure
 
@@ -70,11 +71,12 @@ def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Pat
         types = list(dict.fromkeys(type for type, _ in values))
         axis.bar(types, [values[type, scores.OWN_TOKENS] for type in types], color=THEIRS)
         axis.set(title=name, ylabel="tokens of the context (bars)")
-        axis.tick_params(axis="x", rotation=30)
+        axis.set_xticks(range(len(types)), types, rotation=30, ha="right")
         right = axis.twinx()
-        for label, colour in ((scores.OWN_RECALL, OURS), (scores.FLAT_RECALL, "#b7791f")):
-            right.plot(types, [values[type, label] for type in types], "o-", ms=4, color=colour, label=label)
-        right.set(ylim=(0, 1.02), ylabel="all evidence (lines)")
+        for label, colour, shift in ((scores.OWN_RECALL, OURS, -0.12), (scores.FLAT_RECALL, "#b7791f", 0.12)):
+            places = [place + shift for place in range(len(types))]
+            right.plot(places, [values[type, label] for type in types], "o", ms=6, color=colour, label=label)
+        right.set(ylim=(0, 1.05), ylabel="all evidence (marks)")
         right.legend(fontsize=7)
     return save_figure(figure, file)
 
@@ -87,12 +89,17 @@ def _draw_tokens(results: MemoryResults, names: Sequence[str], file: Path) -> Pa
         recall = results.of(f"{name}: {scores.EVIDENCE}")
         tokens = {_key(f): f.interval.value for f in results.of(f"{name}: {scores.TOKENS}")}
         for system in dict.fromkeys(f.system for f in recall):
-            points = sorted((tokens[_key(f)], f.interval.value) for f in recall if f.system == system)
+            of_system = [f for f in recall if f.system == system and not f.measure.endswith("own")]
+            points = sorted((tokens[_key(f)], f.interval.value) for f in of_system)
             if system in (RANDOM, HISTORY) or len(points) < 3:
                 continue
             bold = 2.2 if system in (ROUTED, MEMORY) else 1.1
-            axis.plot(*zip(*points, strict=True), "o-", ms=3, lw=bold, label=system)
+            axis.plot(
+                *zip(*points, strict=True), "o-", ms=3, lw=bold, label=short_name(system) if ":" in system else system
+            )
         axis.set(title=name, xscale="log", xlabel="tokens of the context", ylabel="all evidence", ylim=(0, 1.02))
+        axis.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
+        axis.minorticks_off()
         axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
     return save_figure(figure, file)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from meve._quoting import mark_forgeries
 from meve.errors import UnknownIdError
@@ -29,7 +30,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
     line and can't close the block: the tags hold a number of the recall. A recall that is `by_day` names each day once,
-    in a line above its memories. The user's standing wishes come first, within a token budget of their own.
+    in a line above its memories. The recall's note follows them. The user's standing wishes come first, within a token
+    budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -41,13 +43,12 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     shown = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
     memory._note_left_out(len(wishes) - len(shown))
     known = {record.id for record in shown}
-    current = [
-        passage.passage
-        for passage in recall.passages
-        if isinstance(passage.passage, MemoryPassage)
-        and passage.passage.id not in known
-        and _is_current(memory, recall, passage.passage.record)
+    kept = [
+        (each, each.passage)
+        for each in recall.passages
+        if isinstance(each.passage, MemoryPassage) and _is_current(memory, recall, each.passage.record)
     ]
+    current = [passage for _, passage in kept if passage.id not in known]
     blocks = []
     if shown:
         wished = (quote_line(record.text) for record in shown)
@@ -55,7 +56,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     if current:
         lines = _list_by_day(current, ids=ids) if recall.by_day else _list_dated(current, ids=ids)
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
-    return "\n".join(blocks)
+    blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)
+    return "\n".join(filter(None, blocks))
 
 
 def quote_texts(texts: Iterable[str]) -> str:
@@ -70,7 +72,7 @@ def quote_line(text: str) -> str:
 
 
 def _list_dated(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
-    """Yield a line for each memory, with its source and date."""
+    """Yield a line for each memory, with its date, and its source unless the user told it."""
     for n, passage in enumerate(passages, start=1):
         yield f"[{n}] {quote_line(f'{passage.prompt_text} id {passage.id}' if ids else passage.prompt_text)}"
 

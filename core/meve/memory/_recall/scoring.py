@@ -24,7 +24,7 @@ _RELEVANCE = "relevance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(Passage):
-    """A memory that may enter a prompt, shown with its source and date."""
+    """A memory that may enter a prompt, shown with its date, and with its source unless the user told it."""
 
     record: MemoryRecord
     row: int = 0
@@ -39,13 +39,14 @@ class MemoryPassage(Passage):
 
 
 def format_memory(text: str, source: str, created_at: datetime) -> str:
-    """Return a memory as it is shown in a context.
+    """Return a memory as it is shown in a context, with its source unless the user told it.
 
     >>> from datetime import UTC
     >>> format_memory("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
     'Tomatoes need sun. (doc, 2026-05-01)'
     """
-    return f"{text} ({source}, {created_at:%Y-%m-%d})"
+    named = "" if source == "chat_user" else f"{source}, "
+    return f"{text} ({named}{created_at:%Y-%m-%d})"
 
 
 @dataclass(frozen=True, slots=True)

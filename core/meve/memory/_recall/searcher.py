@@ -55,6 +55,11 @@ class Recall(Context):
         return False
 
     @property
+    def note(self) -> str:
+        """A sentence on what the reader of the memories should know of how they were chosen; empty for none."""
+        return ""
+
+    @property
     def records(self) -> tuple[MemoryRecord, ...]:
         """The memories in the context, in its order."""
         return tuple(p.passage.record for p in self.passages if isinstance(p.passage, MemoryPassage))
