@@ -9,6 +9,7 @@ from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import Engine
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus
+from meve.retrieval._server_corpus import ServerCorpus
 from meve.types import Passage, Progress
 
 
@@ -17,10 +18,10 @@ class EditablePassages:
 
     Args:
         engine: the models and settings.
-        corpus: the passages and their indexes.
+        corpus: the passages and their indexes, in this process or on a server.
     """
 
-    def __init__(self, engine: Engine, corpus: Corpus) -> None:
+    def __init__(self, engine: Engine, corpus: Corpus | ServerCorpus) -> None:
         self.engine = engine
         self._corpus = corpus
 
@@ -100,8 +101,12 @@ class EditablePassages:
         with self._corpus.lock.reading():
             return list(self._corpus.passages())
 
+    def close(self) -> None:
+        """Close the connections to a server; passages in this process stay as they are."""
+        self._corpus.close()
+
     def __contains__(self, passage_id: object) -> bool:
-        return passage_id in self._corpus.rows
+        return passage_id in self._corpus
 
     def __len__(self) -> int:
         return len(self._corpus)
