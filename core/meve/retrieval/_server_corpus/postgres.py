@@ -1,7 +1,7 @@
 """Passages in PostgreSQL: pgvector searches their vectors, and BM25 is computed from the database's text search.
 
-A passage's words are a `tsvector`, whose GIN index finds the passages that have a word. A second table counts how many
-passages have each word. So scores are those of `meve.components.lexical.bm25`, and no process holds the words.
+A passage's words are a `tsvector`, whose GIN index finds the passages that have a word; a column counts those that the
+passage repeats. A second table counts how many passages have each word. So scores are those of `meve.components.lexical.bm25`, and no process holds the words.
 """
 
 import json
@@ -23,11 +23,9 @@ from meve.types import FloatArray, Passage
 
 LOCK, VERSION = 0x6D657665_63, 1
 K1, B = 1.5, 0.75
-MOST_COUNTED = 255
-"""How often a word counts at most; BM25 is saturated long before."""
 LONGEST_WORD, LONGEST_ID, MOST_WORD_BYTES = 500, 2_000, 1 << 20
 """Bytes of a word that is kept as it is, and of an id; and of all distinct words of a passage."""
-EXACT_UP_TO = 20_000
+EXACT_UP_TO = 10_000
 """The number of passages up to which every vector is compared, without a graph."""
 MOST_DIMENSIONS = 2_000
 """The most dimensions of a vector in a graph of pgvector."""
@@ -105,9 +103,10 @@ class PostgresServer:
         for statement in (
             f'CREATE TABLE {table} (id TEXT COLLATE "C" PRIMARY KEY, place BIGINT GENERATED ALWAYS AS IDENTITY, '
             "title TEXT NOT NULL, text TEXT NOT NULL, metadata JSONB NOT NULL, tokens INTEGER NOT NULL, "
-            "length INTEGER NOT NULL, words TSVECTOR NOT NULL, "
-            f"vector {self._schema}.vector({dimension}) NOT NULL)",
-            f"ALTER TABLE {table} ALTER COLUMN words SET STORAGE MAIN",  # beside the row: scoring reads many
+            "length INTEGER NOT NULL, words TSVECTOR NOT NULL, repeated JSONB NOT NULL, "
+            f"vector {self._schema}.vector({dimension}) NOT NULL) WITH (toast_tuple_target = 4080)",
+            # in the row itself, which is read faster than from a table beside it
+            f"ALTER TABLE {table} ALTER COLUMN words SET STORAGE MAIN, ALTER COLUMN vector SET STORAGE MAIN",
             f"CREATE INDEX ON {table} (place)",
             f"CREATE INDEX ON {table} USING gin (words)",
             f"CREATE INDEX ON {table} USING gin (metadata jsonb_path_ops)",
@@ -161,13 +160,15 @@ class PostgresServer:
 
     def _insert(self, rows: Rows, records: Sequence[Record]) -> int:
         rows.executemany(
-            f"INSERT INTO {self._table} (id, title, text, metadata, tokens, length, words, vector) "
-            f"VALUES (?, ?, ?, ?::jsonb, ?, ?, ?::tsvector, ?::{self._schema}.vector)",
+            f"INSERT INTO {self._table} (id, title, text, metadata, tokens, length, words, repeated, vector) "
+            f"VALUES (?, ?, ?, ?::jsonb, ?, ?, array_to_tsvector(?::text[]), ?::jsonb, ?::{self._schema}.vector)",
             [
                 (
                     record.passage.id, record.passage.title, record.passage.text,
                     json.dumps(dict(record.passage.metadata)), record.tokens, record.words.total(),
-                    _make_tsvector(record.words), _to_text(record.vector),
+                    list({_lexeme(word) for word in record.words}),
+                    json.dumps({_lexeme(word): count for word, count in record.words.items() if count > 1}),
+                    _to_text(record.vector),
                 )
                 for record in records
             ],
@@ -225,10 +226,11 @@ class PostgresServer:
         condition, values = make_condition(where)
         product = f"vector OPERATOR({self._schema}.<#>) ?::{self._schema}.vector"  # the negative inner product
         given = _to_text(vector)
-        statement = (
-            f"SELECT {_COLUMNS}, -({product}) FROM {self._table} WHERE {condition} ORDER BY {product} LIMIT ?"
+        statement = (  # the columns of the best only, since the others would be read too
+            f"SELECT {_COLUMNS}, score FROM (SELECT id, -({product}) AS score FROM {self._table} WHERE {condition} "
+            f"ORDER BY {product} LIMIT {limit}) best JOIN {self._table} USING (id)"
         )
-        parameters = (given, *values, given, limit)
+        parameters = (given, *values, given)
         graph = f"{_PLAN}; SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {_breadth(limit)}"
         with self._database.reading(graph) as rows:
             hits = _hits(rows.execute(statement, parameters).fetchall())
@@ -289,15 +291,15 @@ class PostgresServer:
         condition: str, values: Iterable[Any], limit: int,
     ) -> list[Hit]:  # fmt: skip
         """Return the best passages that have one of the needed words, scored by all weighted words."""
+        terms = [_TERM] * len(weights)
         found = rows.execute(
-            f"SELECT {_COLUMNS}, score FROM (SELECT id, (SELECT sum(q.weight * n * ({K1} + 1) / (n + ? + ? * p.length)) "
-            "FROM (SELECT lexeme, cardinality(positions) AS n FROM unnest(p.words)) w "
-            "JOIN unnest(?::text[], ?::float8[]) AS q(word, weight) ON q.word = w.lexeme) AS score "
-            f"FROM {self._table} p WHERE {condition}words @@ ?::tsquery ORDER BY score DESC, id LIMIT ?) best "
+            f"SELECT {_COLUMNS}, score FROM (SELECT id, {' + '.join(terms)} AS score "
+            f"FROM (SELECT *, ?::float8 + ?::float8 * length AS norm FROM {self._table}) p "
+            f"WHERE {condition}words @@ ?::tsquery ORDER BY score DESC, id LIMIT {limit}) best "
             f"JOIN {self._table} USING (id) ORDER BY score DESC, id",
             (
-                *scoring, list(weights), list(weights.values()), *values,
-                " | ".join(_quote(word) for word in needed), limit,
+                *(value for word, weight in weights.items() for value in (_quote(word), weight * (K1 + 1.0), word)),
+                *scoring, *values, " | ".join(_quote(word) for word in needed),
             ),
         ).fetchall()  # fmt: skip
         return _hits(found)
@@ -312,6 +314,10 @@ class PostgresServer:
         self._database.close()
 
 
+_TERM = (  # of BM25: the share tf / (tf + norm) is 1 - norm / (tf + norm), and most words occur once
+    "CASE WHEN words @@ ?::tsquery THEN ?::float8 * (1 - norm / (coalesce((repeated ->> ?::text)::float8, 1) + norm)) "
+    "ELSE 0 END"
+)
 _COLUMNS = "id, title, text, metadata, tokens, vector::real[]"
 
 
@@ -358,7 +364,7 @@ def _check_storable(record: Record) -> None:
             f"ids in PostgreSQL have at most {LONGEST_ID:,} bytes, got {len(passage.id.encode()):,}: "
             f"{passage.id!r:.80}; nothing was changed"
         )
-    if sum(len(_lexeme(word).encode()) + 2 * count + 8 for word, count in record.words.items()) > MOST_WORD_BYTES:
+    if sum(len(_lexeme(word).encode()) + 8 for word in record.words) > MOST_WORD_BYTES:
         raise PassageError(
             f"passage {passage.id!r} has more distinct words than PostgreSQL's text search can hold: split it; "
             "nothing was changed"
@@ -373,14 +379,6 @@ def _lexeme(word: str) -> str:
 
 def _quote(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _make_tsvector(words: Words) -> str:
-    """Return words as a `tsvector` that has as many positions for each as it occurs."""
-    return " ".join(
-        f"{_quote(_lexeme(word))}:{','.join(map(str, range(1, min(count, MOST_COUNTED) + 1)))}"
-        for word, count in words.items()
-    )
 
 
 def _to_text(vector: FloatArray) -> str:

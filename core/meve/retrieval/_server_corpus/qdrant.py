@@ -275,6 +275,7 @@ def _parse_url(url: str) -> dict[str, Any]:
         "https": parts.query == "https=true",
         "api_key": os.environ.get("QDRANT_API_KEY"),
         "timeout": 60,
+        "check_compatibility": False,  # it asks in a thread that nobody waits for
     }
 
 
