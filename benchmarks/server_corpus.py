@@ -107,9 +107,7 @@ def measure(
 def read_set(data: Path, name: str, most: int) -> tuple[list[Passage], Questions]:
     """Return the passages of a set and its questions with the ids of their gold passages."""
     ids, texts, questions = load_set(data / name)
-    passages = [
-        Passage(id=f"{name} {i}", text=text) for i, text in zip(ids, texts, strict=True) if text.strip()
-    ]
+    passages = [Passage(id=f"{name} {i}", text=text) for i, text in zip(ids, texts, strict=True) if text.strip()]
     return passages, [(text, {f"{name} {i}" for i in gold}) for text, gold in questions[:most]]
 
 

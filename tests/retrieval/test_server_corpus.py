@@ -132,7 +132,7 @@ def test_settings_calibration_and_info_work_and_saving_is_refused(url, make_over
     retriever.calibrate(pairs * 30)
     assert retriever.retrieve("blue sky").sufficient
     assert (retriever.info()["dense"], retriever.info()["passages"]) == (url.partition(":")[0], 2)
-    with pytest.raises(ConfigurationError, match="'docs'.* keeps its passages itself"):
+    with pytest.raises(ConfigurationError, match=r"'docs'.* keeps its passages itself"):
         retriever.save(tmp_path / "index")
     with pytest.raises(ConfigurationError, match="lexical must be 'bm25' or None"):
         retriever.retrieve("blue", lexical="rank_bm25")
@@ -264,7 +264,7 @@ class TestQdrantAlone:
 
         client.create_collection("theirs", vectors_config=models.VectorParams(size=3, distance=models.Distance.DOT))
         client.close()
-        with pytest.raises(ConfigurationError, match="'theirs' in Qdrant wasn't made by MeVe.*from_vectorstore"):
+        with pytest.raises(ConfigurationError, match=r"'theirs' in Qdrant wasn't made by MeVe.*from_vectorstore"):
             make_over(f"qdrant://{tmp_path}", "theirs", **make_components())
 
     def test_failure_in_the_middle_takes_back_what_was_added(self, server, monkeypatch):

@@ -64,7 +64,9 @@ def score_rows(index: LexicalIndex, text: str, rows: Mapping[int, str]) -> dict[
     return {rows[row]: score for row, score in by_row.items()}
 
 
-def make_candidates(corpus: "Corpus", hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
+def make_candidates(
+    corpus: "Corpus", hits: Sequence[tuple[int, float]], *, name: str, counted: bool
+) -> list[Candidate]:
     """Return candidates for rows and scores, with their stored vectors."""
     if not hits:
         return []

@@ -28,9 +28,9 @@ from meve.retrieval._corpus import Corpus
 from meve.retrieval._editable_passages import EditablePassages, as_list
 from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
 from meve.retrieval._persistence import load_corpus, load_engine, merge_extra, resolve_folder, save_corpus
-from meve.retrieval._shared_batches import retrieve_together
 from meve.retrieval._server_corpus import ServerCorpus
 from meve.retrieval._server_corpus.opening import open_corpus
+from meve.retrieval._shared_batches import retrieve_together
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
 

@@ -20,9 +20,7 @@ def open_server(url: object, collection: object) -> PassageServer:
         StorageError: the server can't be reached, or the collection isn't one of MeVe's.
     """
     if not isinstance(collection, str) or not collection.strip() or len(collection) > LONGEST_NAME:
-        raise ConfigurationError(
-            f"collection must be a name of 1 to {LONGEST_NAME} characters, got {collection!r:.80}"
-        )
+        raise ConfigurationError(f"collection must be a name of 1 to {LONGEST_NAME} characters, got {collection!r:.80}")
     if is_postgres_url(url):
         from meve.retrieval._server_corpus.postgres import PostgresServer
 

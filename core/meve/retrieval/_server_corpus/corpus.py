@@ -96,7 +96,9 @@ class ServerCorpus:
             ConfigurationError: settings that name another keyword index.
         """
         if settings.lexical not in (None, "bm25"):
-            raise ConfigurationError(f"lexical must be 'bm25' or None over {self.server.name}, got {settings.lexical!r}")
+            raise ConfigurationError(
+                f"lexical must be 'bm25' or None over {self.server.name}, got {settings.lexical!r}"
+            )
         return VectorSearch(self.server, counted), WordSearch(self.server, counted)
 
     def describe(self) -> dict[str, object]:
@@ -127,7 +129,7 @@ class VectorSearch:
         vector, where = query.vector, make_filter(query.where, self.server)
         if vector is None:
             raise ConfigurationError("a dense search needs the vector of the query: give the pipeline an embedder")
-        hits = find_best(lambda limit: self.server.nearest(vector, limit, where), k)
+        hits = find_best(lambda limit: self.server.nearest(vector, limit, where), k, where)
         return [make_candidate(hit, name=self.name, counted=self.counted) for hit in hits]
 
 
@@ -144,7 +146,7 @@ class WordSearch:
         words, where = count_words(query.text), make_filter(query.where, self.server)
         if not words:
             return []
-        hits = find_best(lambda limit: self.server.by_words(words, limit, where), k)
+        hits = find_best(lambda limit: self.server.by_words(words, limit, where), k, where)
         return [make_candidate(hit, name=self.name, counted=self.counted) for hit in hits]
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
@@ -178,18 +180,21 @@ def make_filter(where: object, server: PassageServer) -> Filter | None:
     return where if isinstance(where, Filter) else Filter(where)  # type: ignore[arg-type]
 
 
-def find_best(search: Callable[[int], list[Hit]], k: int) -> list[Hit]:
-    """Return the k best hits; ties are broken by passage id, also at the limit.
+def find_best(search: Callable[[int], list[Hit]], k: int, where: Filter | None) -> list[Hit]:
+    """Return the k best hits that a filter admits; ties are broken by passage id, also at the limit.
 
     Args:
-        search: returns at most so many hits, by falling score.
+        search: returns at most so many hits, by falling score. It may admit a little more than the filter.
         k: how many are wanted.
+        where: the filter.
     """
     limit = k + TIE_MARGIN
     while True:
         hits = search(limit)
-        if len(hits) < limit or hits[-1].score < hits[k - 1].score or limit >= MOST_HITS:
-            return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))[:k]
+        valid = [hit for hit in hits if where is None or where.matches(hit.passage.metadata)]
+        is_settled = len(valid) > k and (valid[-1].score < valid[k - 1].score or limit >= MOST_HITS)
+        if len(hits) < limit or is_settled:
+            return sorted(valid, key=lambda hit: (-hit.score, hit.passage.id))[:k]
         limit *= 4
 
 

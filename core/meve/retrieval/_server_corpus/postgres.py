@@ -1,7 +1,8 @@
 """Passages in PostgreSQL: pgvector searches their vectors, and BM25 is computed from the database's text search.
 
 A passage's words are a `tsvector`, whose GIN index finds the passages that have a word; a column counts those that the
-passage repeats. A second table counts how many passages have each word. So scores are those of `meve.components.lexical.bm25`, and no process holds the words.
+passage repeats. A second table counts how many passages have each word. So scores are those of
+`meve.components.lexical.bm25`, and no process holds the words.
 """
 
 import json
@@ -102,8 +103,8 @@ class PostgresServer:
     def _create_tables(self, rows: Rows, table: str, dimension: int) -> None:
         for statement in (
             f'CREATE TABLE {table} (id TEXT COLLATE "C" PRIMARY KEY, place BIGINT GENERATED ALWAYS AS IDENTITY, '
-            "title TEXT NOT NULL, text TEXT NOT NULL, metadata JSONB NOT NULL, tokens INTEGER NOT NULL, "
-            "length INTEGER NOT NULL, words TSVECTOR NOT NULL, repeated JSONB NOT NULL, "
+            "title TEXT NOT NULL, text TEXT NOT NULL, stated JSON NOT NULL, metadata JSONB NOT NULL, "
+            "tokens INTEGER NOT NULL, length INTEGER NOT NULL, words TSVECTOR NOT NULL, repeated JSONB NOT NULL, "
             f"vector {self._schema}.vector({dimension}) NOT NULL) WITH (toast_tuple_target = 4080)",
             # in the row itself, which is read faster than from a table beside it
             f"ALTER TABLE {table} ALTER COLUMN words SET STORAGE MAIN, ALTER COLUMN vector SET STORAGE MAIN",
@@ -160,15 +161,16 @@ class PostgresServer:
 
     def _insert(self, rows: Rows, records: Sequence[Record]) -> int:
         rows.executemany(
-            f"INSERT INTO {self._table} (id, title, text, metadata, tokens, length, words, repeated, vector) "
-            f"VALUES (?, ?, ?, ?::jsonb, ?, ?, array_to_tsvector(?::text[]), ?::jsonb, ?::{self._schema}.vector)",
+            f"INSERT INTO {self._table} (id, title, text, stated, metadata, tokens, length, words, repeated, vector) "
+            f"SELECT ?, ?, ?, j, j::jsonb, ?, ?, array_to_tsvector(?::text[]), ?::jsonb, ?::{self._schema}.vector "
+            "FROM (SELECT ?::json AS j) given",
             [
                 (
-                    record.passage.id, record.passage.title, record.passage.text,
-                    json.dumps(dict(record.passage.metadata)), record.tokens, record.words.total(),
+                    record.passage.id, record.passage.title, record.passage.text, record.tokens, record.words.total(),
                     list({_lexeme(word) for word in record.words}),
                     json.dumps({_lexeme(word): count for word, count in record.words.items() if count > 1}),
                     _to_text(record.vector),
+                    json.dumps(dict(record.passage.metadata)),
                 )
                 for record in records
             ],
@@ -210,16 +212,16 @@ class PostgresServer:
         after = 0
         while True:
             page = self._database.query(
-                f"SELECT place, id, title, text, metadata FROM {self._table} WHERE place > ? ORDER BY place LIMIT ?",
+                f"SELECT place, id, title, text, stated FROM {self._table} WHERE place > ? ORDER BY place LIMIT ?",
                 (after, PAGE),
             )
-            for after, id, title, text, metadata in page:  # noqa: B020 - the last one begins the next page
-                yield Passage(id=id, title=title, text=text, metadata=metadata)
+            yield from (Passage(id=id, title=title, text=text, metadata=stated) for _, id, title, text, stated in page)
             if len(page) < PAGE:
                 return
+            after = page[-1][0]
 
     def nearest(self, vector: FloatArray, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter, by falling inner product.
+        """Return at most `limit` passages by falling inner product: all that match the filter, and perhaps others.
 
         The graph goes on when the filter leaves too few, and if it gives up, all that match are compared.
         """
@@ -240,7 +242,7 @@ class PostgresServer:
         return sorted(hits, key=lambda hit: -hit.score)
 
     def by_words(self, words: Words, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter and have one of the words, by falling BM25 score.
+        """Return at most `limit` passages with one of the words, by falling BM25 score; `where` as for `nearest`.
 
         Passages with the rarest words are scored first. Once the last of the best exceeds what the other words can add
         together, no passage without a word read so far can be among them.
@@ -318,7 +320,7 @@ _TERM = (  # of BM25: the share tf / (tf + norm) is 1 - norm / (tf + norm), and 
     "CASE WHEN words @@ ?::tsquery THEN ?::float8 * (1 - norm / (coalesce((repeated ->> ?::text)::float8, 1) + norm)) "
     "ELSE 0 END"
 )
-_COLUMNS = "id, title, text, metadata, tokens, vector::real[]"
+_COLUMNS = "id, title, text, stated, tokens, vector::real[]"
 
 
 def _hits(found: Iterable[tuple[Any, ...]]) -> list[Hit]:

@@ -34,7 +34,6 @@ K1, B, MEAN_LENGTH = 1.5, 0.75, 64
 """BM25's parameters, and the length of a passage, in content words, that counts as neither long nor short."""
 BATCH, PAGE = 128, 500
 """Points in a request that writes, and that reads."""
-GROWTH = 4
 MOST_NAMES = 10_000
 T = TypeVar("T")
 
@@ -61,7 +60,9 @@ class QdrantServer:
         self._options = _parse_url(url)
         self.is_local = bool({"location", "path"} & set(self._options))
         self._collection = collection
-        self.name = f"collection {collection!r} in Qdrant" + (f" at {urlsplit(url).hostname}" if not self.is_local else "")
+        self.name = f"collection {collection!r} in Qdrant" + (
+            f" at {urlsplit(url).hostname}" if not self.is_local else ""
+        )
         self._turn = ForkSafeLock()
         self._kept: QdrantClient | None = None
         self._process = os.getpid()
@@ -154,7 +155,9 @@ class QdrantServer:
             with suppress(Exception), self._client("restoring") as client:
                 client.delete(self._collection, written, wait=True)
             raise
-        gone = [to_point_id(each) for each in set(remove).difference(record.passage.id for record in add)]
+        gone: list[models.ExtendedPointId] = [
+            to_point_id(each) for each in set(remove).difference(record.passage.id for record in add)
+        ]
         for some in _split(gone, PAGE):
             with self._client("writing to") as client:
                 client.delete(self._collection, some, wait=True)
@@ -192,32 +195,26 @@ class QdrantServer:
                 return
 
     def nearest(self, vector: FloatArray, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter, by falling inner product."""
+        """Return at most `limit` passages by falling inner product: all that match the filter, and perhaps others."""
         return self._query(vector.tolist(), DENSE, limit, where)
 
     def by_words(self, words: Words, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter and have one of the words, by falling BM25 score."""
+        """Return at most `limit` passages with one of the words, by falling BM25 score; `where` as for `nearest`."""
         return self._query(_to_sparse({word: float(count) for word, count in words.items()}), SPARSE, limit, where)
 
     def _query(self, query: Any, using: str, limit: int, where: Filter | None) -> list[Hit]:  # noqa: ANN401
-        """Return the best points that match; the search grows while the translated filter admits others."""
         from qdrant_client import models
 
         from meve.retrieval._server_corpus.qdrant_filters import make_filter
 
-        condition, wanted = make_filter(where), limit
-        while True:
-            breadth = None if self.is_local else models.SearchParams(hnsw_ef=max(128, 2 * wanted))
-            with self._client("searching") as client:
-                points = client.query_points(
-                    self._collection, query=query, using=using, limit=wanted, query_filter=condition,
-                    search_params=breadth if using == DENSE else None, with_vectors=[DENSE],
-                ).points  # fmt: skip
-            hits = [_make_hit(point.payload, point.vector, point.score) for point in points]
-            valid = [hit for hit in hits if where is None or where.matches(hit.passage.metadata)]
-            if len(valid) >= limit or len(points) < wanted:
-                return valid[:limit]
-            wanted *= GROWTH
+        is_graph = using == DENSE and not self.is_local
+        with self._client("searching") as client:
+            points = client.query_points(
+                self._collection, query=query, using=using, limit=limit, query_filter=make_filter(where),
+                search_params=models.SearchParams(hnsw_ef=max(128, 2 * limit)) if is_graph else None,
+                with_vectors=[DENSE],
+            ).points  # fmt: skip
+        return [_make_hit(point.payload, point.vector, point.score) for point in points]
 
     def score_words(self, words: Words, ids: Sequence[str]) -> dict[str, float]:
         """Return the BM25 scores of those of these passages that have one of the words, by id."""
@@ -257,8 +254,8 @@ def _parse_url(url: str) -> dict[str, Any]:
     if url == "qdrant://:memory:":
         return {"location": ":memory:"}
     message = (
-        "a Qdrant URL must be like qdrant://host:6333, qdrant://host:6333?https=true or qdrant:///folder; an API key is "
-        "read from QDRANT_API_KEY"
+        "a Qdrant URL must be like qdrant://host:6333, qdrant://host:6333?https=true or qdrant:///folder; "
+        "an API key is read from QDRANT_API_KEY"
     )
     try:
         parts = urlsplit(url)

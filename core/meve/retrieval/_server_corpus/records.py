@@ -101,10 +101,10 @@ class PassageServer(Protocol):
         """Return every passage."""
 
     def nearest(self, vector: FloatArray, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter, by falling inner product."""
+        """Return at most `limit` passages by falling inner product: all that match the filter, and perhaps others."""
 
     def by_words(self, words: Words, limit: int, where: Filter | None) -> list[Hit]:
-        """Return at most `limit` passages that match the filter and have one of the words, by falling BM25 score."""
+        """Return at most `limit` passages with one of the words, by falling BM25 score; `where` as for `nearest`."""
 
     def score_words(self, words: Words, ids: Sequence[str]) -> dict[str, float]:
         """Return the BM25 scores of those of these passages that have one of the words, by id."""
