@@ -178,3 +178,11 @@ def test_embedding_that_takes_minutes_is_told_with_the_choice(meve, docs, tmp_pa
     assert "warning: embedding 5 passages with 'meve-minilm-1' takes 0 minutes more" in message
     assert "'static'" in message
     assert not logging.getLogger("meve").handlers[1:], "the handler goes with the command"
+
+
+def test_url_is_no_folder(meve, mixed_files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = meve("index", mixed_files, "--to", "qdrant://localhost:6333")
+    assert result.exit_code == 1
+    assert "--to must be a folder, got qdrant:/localhost:6333: Retriever.over(url)" in " ".join(result.stderr.split())
+    assert list(tmp_path.iterdir()) == [mixed_files]

@@ -85,8 +85,8 @@ def test_other_uses_of_the_words_are_refused(hybrid, parts):
         retriever.retriever.refresh()
     with pytest.raises(ConfigurationError, match=r"sources must be 'hybrid' where QdrantVectorStore.*got 'dense'"):
         retriever.context(QUESTION, sources="dense")
+    documents = [Document("x", id=str(uuid.uuid4()))]
     with pytest.raises(ConfigurationError, match="left out"):
-        documents = [Document("x", id=str(uuid.uuid4()))]
         MeVeRetriever.from_vectorstore(hybrid, documents=documents, keyword_search="store", **parts)
     with pytest.raises(ConfigurationError, match="True, False or 'store', got 'here'"):
         MeVeRetriever.from_vectorstore(hybrid, keyword_search="here", **parts)

@@ -131,11 +131,15 @@ def test_settings_calibration_and_info_work_and_saving_is_refused(url, make_over
     pairs = [LabelledPair(query="blue sky", passage=text, relevant=text == SKY.text) for text in (SKY.text, "Grass is")]
     retriever.calibrate(pairs * 30)
     assert retriever.retrieve("blue sky").sufficient
+    assert "sk\ud800y" not in retriever
     assert (retriever.info()["dense"], retriever.info()["passages"]) == (url.partition(":")[0], 2)
     with pytest.raises(ConfigurationError, match=r"'docs'.* keeps its passages itself"):
         retriever.save(tmp_path / "index")
     with pytest.raises(ConfigurationError, match="lexical must be 'bm25' or None"):
         retriever.retrieve("blue", lexical="rank_bm25")
+    retriever.close()
+    with pytest.raises(StorageError, match="is closed: open it again"):
+        retriever.retrieve("blue")
 
 
 @pytest.mark.parametrize(

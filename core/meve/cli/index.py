@@ -67,6 +67,8 @@ def index(
 
     find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
+    if to.parts[:1] and to.parts[0].endswith(":") and len(to.parts[0]) > len("C:"):
+        raise ConfigurationError(f"--to must be a folder, got {to}: Retriever.over(url) adds passages to a server")
     check_index_folder(to)
     retriever = _open_index(to, embedder, verifier, dense)
     before = dict(retriever.extra)

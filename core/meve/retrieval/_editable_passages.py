@@ -75,9 +75,12 @@ class EditablePassages:
     ) -> None:
         """Remove and add in one step: a retrieval sees all of it or nothing. A removed id may be added again.
 
+        In Qdrant, a long change takes several steps, and a retrieval may see some of them.
+
         Raises:
             ValidationError: taken, repeated or unknown ids, or blank texts; nothing was changed.
             ModelError: the embedder or the tokenizer failed; nothing was changed.
+            StorageError: the server that keeps the passages failed.
         """
         add, remove = as_list("add", add), as_list("remove", remove)
         check_passages(add)

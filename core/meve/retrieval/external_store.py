@@ -205,8 +205,12 @@ class StoreRetriever:
         )
 
     def _retrieve_both(
-        self, query: str, settings: RetrieverConfig, where: Any, observer: Observer | None
-    ) -> Context:  # fmt: skip
+        self,
+        query: str,
+        settings: RetrieverConfig,
+        where: Any,  # noqa: ANN401 - the store's own language
+        observer: Observer | None,
+    ) -> Context:
         """Return the context from the store's own joint search."""
         if settings.sources != "hybrid":
             raise ConfigurationError(

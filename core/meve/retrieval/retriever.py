@@ -76,8 +76,8 @@ class Retriever(EditablePassages, NotPicklable):
     ) -> None:
         if given or engine is None or corpus is None:
             raise ConfigurationError(
-                "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty() or load(path), "
-                f"got Retriever{given!r:.80}"
+                "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty(), load(path) or "
+                f"over(url), got Retriever{given!r:.80}"
             )
         super().__init__(engine, corpus)
         self.extra: dict[str, Any] = dict(extra or {})
@@ -207,6 +207,7 @@ class Retriever(EditablePassages, NotPicklable):
             VectorError: a vector of another dimension, or with NaN or infinity.
             ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
+            StorageError: the server that keeps the passages failed.
             ModelError: a model failed.
         """
         check_keywords(self.retrieve, overrides)

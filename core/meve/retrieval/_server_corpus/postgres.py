@@ -18,7 +18,7 @@ from meve._postgres import PostgresDatabase, Rows
 from meve.errors import ConfigurationError, PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
-from meve.retrieval._server_corpus.postgres_filters import make_condition
+from meve.retrieval._server_corpus.postgres_filters import is_storable, make_condition
 from meve.retrieval._server_corpus.records import About, Hit, Record, Words
 from meve.types import FloatArray, Passage
 
@@ -122,7 +122,7 @@ class PostgresServer:
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Return those of these ids that are taken."""
-        storable = [each for each in ids if "\0" not in each]
+        storable = [each for each in ids if is_storable(each)]
         found = self._database.query(f"SELECT id FROM {self._table} WHERE id = ANY(?)", (storable,)) if storable else []
         return {each for (each,) in found}
 
@@ -199,7 +199,7 @@ class PostgresServer:
 
     def fetch(self, ids: Sequence[str]) -> list[Hit]:
         """Return those of these passages that are stored, each with the score 0."""
-        storable = [each for each in ids if "\0" not in each]
+        storable = [each for each in ids if is_storable(each)]
         return _hits(self._database.query(f"SELECT {_COLUMNS}, 0.0 FROM {self._table} WHERE id = ANY(?)", (storable,)))
 
     def sample(self) -> Hit | None:

@@ -39,7 +39,7 @@ def make_condition(where: Filter | None) -> Condition:
 
 
 def _conditions_of(name: str, wanted: dict[str, Any]) -> list[Condition]:
-    if not _is_storable(name):
+    if not is_storable(name):
         return [("FALSE", [])]
     conditions = [_translate(name, operator, operand) for operator, operand in wanted.items()]
     if not {"$eq", "$in", *_BOUNDS} & set(wanted):
@@ -51,7 +51,7 @@ def _translate(name: str, operator: str, operand: Any) -> Condition:  # noqa: AN
     if operator in _BOUNDS:
         return _bound(name, operator, operand)
     is_excluding = operator in ("$ne", "$nin")
-    accepted = [value for value in operand if _is_storable(value)]
+    accepted = [value for value in operand if is_storable(value)]
     large = [value for value in accepted if isinstance(value, int) and abs(value) > EXACT]
     if is_excluding:
         accepted = [value for value in accepted if value not in large]
@@ -71,7 +71,7 @@ def _bound(name: str, operator: str, bound: float | str) -> Condition:
         if (bound > 0) is not operator.startswith("$lt"):
             return "FALSE", []
         test, bound = 'strict $[*] ? (@.type() == "number")', 0
-    if not _is_storable(bound):  # such a text is in no passage; the one without its last part has the same order
+    if not is_storable(bound):  # such a text is in no passage; the one without its last part has the same order
         return _bound(name, *_nearest_storable(operator, str(bound)))
     return f"jsonb_path_exists({_AS_LIST}, ?::jsonpath, ?::jsonb)", [name] * 3 + [test, json.dumps({"bound": bound})]
 
@@ -85,7 +85,7 @@ def _widen(operator: str, bound: float) -> tuple[str, float]:
 
 def _nearest_storable(operator: str, bound: str) -> tuple[str, str]:
     """Return a bound that PostgreSQL can hold and that splits the texts that it can hold in the same way."""
-    place = next(n for n in range(len(bound)) if not _is_storable(bound[n]))
+    place = next(n for n in range(len(bound)) if not is_storable(bound[n]))
     start, is_low = bound[:place], bound[place] == "\0"
     if is_low:  # "a\0" comes right after "a"
         return {"$gt": "$gt", "$gte": "$gt", "$lt": "$lte", "$lte": "$lte"}[operator], start
@@ -93,8 +93,8 @@ def _nearest_storable(operator: str, bound: str) -> tuple[str, str]:
     return {"$gt": "$gte", "$gte": "$gte", "$lt": "$lt", "$lte": "$lt"}[operator], f"{start}\ue000"
 
 
-def _is_storable(value: object) -> bool:
-    """Return whether a passage's metadata in PostgreSQL can hold a plain value."""
+def is_storable(value: object) -> bool:
+    """Return whether PostgreSQL can hold a plain value, as an id or in metadata."""
     if isinstance(value, float):
         return math.isfinite(value)
     return not isinstance(value, str) or not ("\0" in value or any("\ud800" <= char <= "\udfff" for char in value))

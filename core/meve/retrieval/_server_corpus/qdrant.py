@@ -66,6 +66,7 @@ class QdrantServer:
         self._turn = ForkSafeLock()
         self._kept: QdrantClient | None = None
         self._process = os.getpid()
+        self._is_closed = False
 
     @contextmanager
     def _client(self, action: str) -> "Iterator[QdrantClient]":
@@ -76,6 +77,8 @@ class QdrantServer:
         """
         with wrap_errors(StorageError, f"{action} {self.name}"):
             with self._turn:
+                if self._is_closed:
+                    raise StorageError(f"{self.name} is closed: open it again")
                 if self._kept is None or (self._process != os.getpid() and not self.is_local):
                     from qdrant_client import QdrantClient
 
@@ -240,7 +243,7 @@ class QdrantServer:
     def close(self) -> None:
         """Close the connections."""
         with self._turn:
-            client, self._kept = self._kept, None
+            client, self._kept, self._is_closed = self._kept, None, True
         if client is not None:
             client.close()
 
