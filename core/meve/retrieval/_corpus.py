@@ -80,6 +80,10 @@ class Corpus:
     def __contains__(self, passage_id: object) -> bool:
         return passage_id in self.rows
 
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that are taken."""
+        return {each for each in ids if each in self.rows}
+
     @property
     def lexical_kinds(self) -> list[str]:
         """The kinds of keyword index at hand, the primary one first."""

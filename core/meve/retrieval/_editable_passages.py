@@ -1,6 +1,6 @@
 """Add, remove and look up the passages of a retriever."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from meve.errors import ValidationError
@@ -103,6 +103,19 @@ class EditablePassages:
         """Return every passage, in the order in which they were added."""
         with self._corpus.lock.reading():
             return list(self._corpus.passages())
+
+    def iterate(self) -> Iterator[Passage]:
+        """Return every passage, one after the other; those on a server are read page by page."""
+        return self._corpus.passages()
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that passages have."""
+        return self._corpus.known(ids)
+
+    @property
+    def is_on_server(self) -> bool:
+        """Whether a server keeps the passages."""
+        return isinstance(self._corpus, ServerCorpus)
 
     def close(self) -> None:
         """Close the connections to a server; passages in this process stay as they are."""

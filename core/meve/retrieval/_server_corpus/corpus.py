@@ -37,6 +37,10 @@ class ServerCorpus:
     def __contains__(self, passage_id: object) -> bool:
         return isinstance(passage_id, str) and bool(self.server.known([passage_id]))
 
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that are taken."""
+        return self.server.known(ids)
+
     def check(self, add: Sequence[Passage], remove: Sequence[str]) -> None:
         """Check the ids of a change before any work is done; raises as `meve.retrieval._corpus.check_change`."""
         ids = [*(passage.id for passage in add), *(i for i in remove if isinstance(i, str))]
