@@ -67,7 +67,7 @@ class CorpusContract:
     calls_filters = True
     """Whether a filter may be a function."""
     counts_mean_length = True
-    """Whether keyword scores are those of `Bm25Index`, which counts the mean length of the passages."""
+    """Whether keyword scores are exactly those of `Bm25Index`, with the mean length of the passages that are there."""
 
     @pytest.fixture
     def make_empty(self) -> MakeEmpty:
@@ -282,7 +282,7 @@ class CorpusContract:
                 )
             else:
                 assert len(found) == len(rows)
-                assert len(set(found) & {f"{row:03}" for row in rows.tolist()}) >= 0.75 * len(rows)
+                assert len(set(found) & {f"{row:03}" for row in rows.tolist()}) >= 0.8 * len(rows)
 
     def test_random_changes_match_a_dict(self, make: Make) -> None:
         retriever = make([])

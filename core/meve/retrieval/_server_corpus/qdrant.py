@@ -1,7 +1,7 @@
 """Passages in Qdrant: named dense and sparse vectors, and the sparse ones weighted by BM25.
 
 A point has the vector of its passage, and the BM25 weight of each of its words; Qdrant multiplies them by the inverse
-document frequency. Qdrant doesn't know the mean length of the passages, so it is a constant here.
+document frequency. Qdrant doesn't know the mean length of the passages. It is that of the first large change.
 """
 
 import os
@@ -30,8 +30,10 @@ NEEDS = {"qdrant_client": "qdrant"}
 DENSE, SPARSE = "dense", "words"
 ABOUT = "meve"
 """The key of our description in the collection's metadata, which Qdrant has from version 1.16 on."""
-K1, B, MEAN_LENGTH = 1.5, 0.75, 64
-"""BM25's parameters, and the length of a passage, in content words, that counts as neither long nor short."""
+LENGTH = "meve_mean_length"
+"""The key of the passages' mean length, in content words, which all weights of a collection share."""
+K1, B, DEFAULT_LENGTH, ENOUGH = 1.5, 0.75, 64.0, 50
+"""BM25's parameters; the mean length until a change brings enough passages, and how many are enough."""
 BATCH, PAGE = 128, 500
 """Points in a request that writes, and that reads."""
 MOST_NAMES = 10_000
@@ -146,7 +148,8 @@ class QdrantServer:
 
         known = self.known([*(record.passage.id for record in add), *remove])
         check_change(known, [record.passage for record in add], remove)
-        points = [_make_point(record) for record in add]
+        mean = self._mean_length(add) if add else DEFAULT_LENGTH
+        points = [_make_point(record, mean) for record in add]
         self._index_fields([point.payload or {} for point in points])
         written: list[models.ExtendedPointId] = []
         try:
@@ -164,6 +167,18 @@ class QdrantServer:
         for some in _split(gone, PAGE):
             with self._client("writing to") as client:
                 client.delete(self._collection, some, wait=True)
+
+    def _mean_length(self, records: Sequence[Record]) -> float:
+        """Return the mean length of the collection's passages; the first change with enough of them sets it."""
+        with self._client("writing to") as client:
+            metadata = client.get_collection(self._collection).config.metadata or {}
+            if LENGTH in metadata:
+                return float(metadata[LENGTH])
+            if len(records) < ENOUGH:
+                return DEFAULT_LENGTH
+            mean = max(1.0, sum(record.words.total() for record in records) / len(records))
+            client.update_collection(self._collection, metadata={LENGTH: mean})
+        return mean
 
     def _index_fields(self, payloads: Sequence[dict[str, Any]]) -> None:
         """Index the fields that filters use; fields that are indexed already stay so."""
@@ -288,13 +303,13 @@ def _split(items: list[T], size: int) -> list[list[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-def _make_point(record: Record) -> "models.PointStruct":
+def _make_point(record: Record, mean: float) -> "models.PointStruct":
     from qdrant_client import models
 
     from meve.retrieval._server_corpus.qdrant_filters import make_fields
 
     passage = record.passage
-    norm = float(bm25_norm(np.array(record.words.total()), MEAN_LENGTH, K1, B))
+    norm = float(bm25_norm(np.array(record.words.total()), mean, K1, B))
     weights = {word: count * (K1 + 1.0) / (count + norm) for word, count in record.words.items()}
     payload = {
         "id": passage.id, "title": passage.title, "text": passage.text, "metadata": dict(passage.metadata),
