@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve.cli._memory_options import refuse_password
 from meve.cli._render import (
     UNPRINTABLE,
     get_console,
@@ -32,7 +33,15 @@ MAX_SKIPPED = 3
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
-    to: Annotated[str, typer.Option(help="The index's folder, or the URL of a server.", metavar="DIR|URL")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="The index's folder, or the URL of a server.",
+            metavar="DIR|URL",
+            envvar="MEVE_INDEX",
+            callback=refuse_password,
+        ),
+    ],
     collection: Annotated[
         str | None, typer.Option(help="The name of the passages on a server.", show_default=False)
     ] = None,
