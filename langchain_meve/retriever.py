@@ -1,7 +1,7 @@
 """A LangChain retriever that returns verified documents within a token budget."""
 
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -152,8 +152,9 @@ class MeVeRetriever(BaseRetriever):
         vectorstore: VectorStore,
         *,
         documents: Sequence[Document] | None = None,
-        keyword_search: bool = True,
+        keyword_search: bool | Literal["store"] = True,
         filter_keyword: str | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: VerifierLike | None = None,
@@ -169,9 +170,11 @@ class MeVeRetriever(BaseRetriever):
         Args:
             vectorstore: any LangChain vector store.
             documents: the store's documents with their ids, if the store can't list them.
-            keyword_search: whether to search by keywords too; False reads no documents here.
+            keyword_search: whether to search by keywords too; False reads no documents here, and neither does `store`,
+                for a store whose own search joins vectors and words (Qdrant's hybrid mode, Elasticsearch, OpenSearch).
             filter_keyword: the parameter by which an unknown store's search takes a filter; without it, filters are
                 refused, since the store would ignore an unknown parameter.
+            search_kwargs: further arguments of the store's searches.
             config: the retrieval settings.
             embedder: embeds passages to detect duplicates; None for the default one. The store keeps its own.
             verifier: as for `meve.Retriever`; None for the default one.
@@ -179,17 +182,20 @@ class MeVeRetriever(BaseRetriever):
             fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
-            ConfigurationError: `documents` that the store can't get by id.
+            ConfigurationError: `documents` that the store can't get by id, or `keyword_search="store"` for one that
+                searches vectors alone.
             MeveError: a component can't be loaded, or the store failed.
         """
         check_wrapper_keywords(cls.from_vectorstore, cls, fields)
-        store = adapt_vector_store(vectorstore, filter_keyword)
+        store = adapt_vector_store(vectorstore, filter_keyword, search_kwargs)
+        if keyword_search == "store":
+            store.check_hybrid()
         if documents is not None:
             store.check_documents(documents)
         retriever = StoreRetriever.from_store(
             store,
             passages=None if documents is None else [store.passage(document) for document in documents],
-            words=keyword_search and store.can_list,
+            words=keyword_search and store.can_list if isinstance(keyword_search, bool) else keyword_search,
             config=config,
             embedder=embedder,
             verifier=verifier,

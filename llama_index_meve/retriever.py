@@ -4,7 +4,7 @@ import asyncio
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
@@ -116,6 +116,7 @@ class MeVeRetriever(BaseRetriever):
         index: VectorStoreIndex,
         *,
         nodes: Sequence[BaseNode] | None = None,
+        keyword_search: bool | Literal["store"] = True,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: VerifierLike | None = None,
@@ -131,6 +132,8 @@ class MeVeRetriever(BaseRetriever):
         Args:
             index: any VectorStoreIndex.
             nodes: the index's nodes, if it can't list them; without them there is no keyword search.
+            keyword_search: whether to search by keywords too; False reads no nodes here, and neither does `store`, for
+                a vector store whose own search joins vectors and words (Qdrant's, Elasticsearch, OpenSearch).
             config: the settings.
             embedder: only detects duplicates; None for the static one that ships. The index keeps its own.
             verifier: as for `meve.Retriever`; None for the shipped one.
@@ -138,14 +141,17 @@ class MeVeRetriever(BaseRetriever):
             options: of this class.
 
         Raises:
+            ConfigurationError: `keyword_search="store"` for a vector store that searches vectors alone.
             MeveError: a component isn't available.
         """
         _check_options(cls, cls.from_index, options)
         store = make_store(index)
+        if keyword_search == "store":
+            store.check_hybrid()
         retriever = StoreRetriever.from_store(
             store,
             passages=None if nodes is None else nodes_to_passages(nodes),
-            words=store.can_list,
+            words=keyword_search and store.can_list if isinstance(keyword_search, bool) else keyword_search,
             config=config,
             embedder=embedder,
             verifier=verifier,

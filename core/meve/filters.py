@@ -73,6 +73,24 @@ class Filter:
         }
         self.key = json.dumps(plain, sort_keys=True)
 
+    @property
+    def conditions(self) -> dict[str, dict[str, Any]]:
+        """The operators of each name with their operands, to translate the filter to another language.
+
+        `$eq`, `$in`, `$ne` and `$nin` have lists of plain values, the others a number or a text. A name must be there
+        even if it has no operators.
+
+        >>> Filter({"lang": "en", "year": {"$gte": 2000}}).conditions
+        {'lang': {'$in': ['en']}, 'year': {'$gte': 2000}}
+        """
+        return {
+            name: {
+                each: sorted(map(json.loads, value), key=repr) if isinstance(value, frozenset) else value
+                for each, value in wanted.items()
+            }
+            for name, wanted in self._wanted.items()
+        }
+
     def matches(self, metadata: Mapping[str, Any]) -> bool:
         """Return whether a passage with this metadata may be retrieved."""
         return all(

@@ -1,6 +1,6 @@
 """The generic adapter, for any LangChain vector store."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -18,17 +18,26 @@ class VectorStoreAdapter:
     Args:
         vectorstore: the store.
         filter_keyword: the parameter by which its `similarity_search` takes a filter; None if unknown.
+        search_kwargs: further arguments of its searches.
     """
 
     can_list = False
     """Whether the store can list and count its documents."""
+    searches_words = True
+    """Whether the store, or one of its class, can search vectors and words together."""
     replaces = True
     """Whether adding a document under a used id replaces the old one."""
 
-    def __init__(self, vectorstore: VectorStore, filter_keyword: str | None = None) -> None:
+    def __init__(
+        self,
+        vectorstore: VectorStore,
+        filter_keyword: str | None = None,
+        search_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         self.vectorstore: Any = vectorstore
         self.name = type(vectorstore).__name__
         self._filter_keyword = filter_keyword
+        self._search_kwargs = dict(search_kwargs or {})
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store spells it."""
@@ -48,13 +57,32 @@ class VectorStoreAdapter:
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[DocumentPassage, float | None]]:
         """Return the passages of its similarity search, each with the store's score if it gives one."""
-        options = {} if where is None else self.filter_options(where)
+        options = self._options(where)
         try:
             scored = self.vectorstore.similarity_search_with_score(query, k=k, **options)
         except NotImplementedError:
             documents = self.vectorstore.similarity_search(query, k=k, **options)
             return [(self.passage(document), None) for document in documents]
         return [(self.passage(document), float(score)) for document, score in scored]
+
+    def search_both(self, query: str, k: int, where: Any) -> list[tuple[DocumentPassage, float | None]]:
+        """Return 2k passages of its search by vectors and words, without scores: not all stores give them then."""
+        documents = self.vectorstore.similarity_search(query, k=2 * k, **self._options(where))
+        return [(self.passage(document), None) for document in documents]
+
+    def check_hybrid(self) -> None:
+        """Check that the store searches vectors and words together, as far as is known.
+
+        Raises:
+            ConfigurationError: it doesn't.
+        """
+        if not self.searches_words:
+            raise ConfigurationError(
+                f"keyword_search must be True or False over {self.name}, which searches vectors alone, got 'store'"
+            )
+
+    def _options(self, where: Any) -> dict[str, Any]:
+        return {**self._search_kwargs, **({} if where is None else self.filter_options(where))}
 
     def filter_options(self, where: Any) -> dict[str, Any]:
         """Return the search arguments that pass a filter to the store.

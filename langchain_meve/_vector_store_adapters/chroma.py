@@ -15,6 +15,7 @@ class ChromaAdapter(VectorStoreAdapter):
     """Adapts langchain-chroma's Chroma; a filter is a mapping, with operators."""
 
     can_list = True
+    searches_words = False
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         """Return the passages with these ids that the filter admits, read in pages since Chroma limits ids per call."""

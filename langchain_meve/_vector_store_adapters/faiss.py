@@ -11,6 +11,7 @@ class FaissAdapter(VectorStoreAdapter):
     """Adapts langchain-community's FAISS; a filter is a mapping, with operators, or a function of the metadata."""
 
     can_list = True
+    searches_words = False
     replaces = False
 
     def filter_options(self, where: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ class InMemoryAdapter(VectorStoreAdapter):
     """Adapts langchain-core's InMemoryVectorStore; a filter is a function of a document."""
 
     can_list = True
+    searches_words = False
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         documents = self.vectorstore.get_by_ids(list(ids))

@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 
 from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
+from meve.errors import ConfigurationError
 
 PAGE_SIZE = 500
 _ADDED_METADATA = ("_id", "_collection_name")
@@ -52,6 +53,14 @@ class QdrantAdapter(VectorStoreAdapter):
     def _id(self, document: Document) -> str | None:
         stored_id = document.metadata.get(_ID_METADATA, document.metadata.get("_id", document.id))
         return None if stored_id is None else self.canonical_id(str(stored_id))
+
+    def check_hybrid(self) -> None:
+        """Check the store's retrieval mode."""
+        if self.vectorstore.retrieval_mode.value != "hybrid":
+            raise ConfigurationError(
+                "keyword_search='store' needs QdrantVectorStore(retrieval_mode=RetrievalMode.HYBRID, "
+                f"sparse_embedding=…), got {self.vectorstore.retrieval_mode}"
+            )
 
     def fetch(self, ids: Sequence[str], where: Any) -> list[DocumentPassage]:
         if not ids:

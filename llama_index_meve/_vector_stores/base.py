@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
-from llama_index.core.vector_stores.types import BasePydanticVectorStore
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, VectorStoreQueryMode
 
 from llama_index_meve._async_bridge import await_or_call, native_method
 from llama_index_meve._nodes import NodePassage, node_to_passage
@@ -32,9 +32,25 @@ class IndexStore:
 
     def nearest(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
         """Return the k nearest nodes with their scores, by the index's own retriever."""
+        return self._search(query, similarity_top_k=k, filters=where)
+
+    def search_both(self, query: str, k: int, where: Any) -> list[tuple[NodePassage, float | None]]:
+        """Return the nodes of the store's own search by vectors and words: k by each, in their joint order."""
+        mode = VectorStoreQueryMode.HYBRID
+        tops = {"similarity_top_k": k, "sparse_top_k": k, "hybrid_top_k": 2 * k}
+        return self._search(query, vector_store_query_mode=mode, filters=where, **tops)
+
+    def check_hybrid(self) -> None:
+        """Check that the store searches vectors and words together, as far as is known.
+
+        Raises:
+            ConfigurationError: it doesn't.
+        """
+
+    def _search(self, query: str, **options: Any) -> list[tuple[NodePassage, float | None]]:
         if self.size() == 0:
             return []
-        retriever = self.index.as_retriever(similarity_top_k=k, filters=where)
+        retriever = self.index.as_retriever(**options)
         retriever._node_ids = None  # else it searches only the nodes held by the index itself, perhaps only images
         bundle = bundle_with_embedding(query, self.index._embed_model if self.vectors.is_embedding_query else None)
         native = retriever.aretrieve if self.async_method("aquery") else None

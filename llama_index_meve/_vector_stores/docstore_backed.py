@@ -10,6 +10,7 @@ from llama_index_meve._metadata_filters import filter_predicate, has_nested_filt
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._query_bundle import bundle_with_embedding
 from llama_index_meve._vector_stores.base import IndexStore
+from meve.errors import ConfigurationError
 
 
 class DocstoreBackedStore(IndexStore):
@@ -37,6 +38,11 @@ class DocstoreBackedStore(IndexStore):
             if len(passages) >= k or len(ids) < top_k or top_k >= total:
                 return [(passages[i], score) for i, score in scores.items() if i in passages][:k]
             top_k = min(top_k * 4, total)
+
+    def check_hybrid(self) -> None:
+        raise ConfigurationError(
+            f"keyword_search must be True over {self.name}, which searches vectors alone, got 'store'"
+        )
 
     def async_method(self, name: str) -> Any:
         """Return the async method even if it blocks: the loop mustn't add to an in-memory store during a search."""

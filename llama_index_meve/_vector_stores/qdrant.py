@@ -23,6 +23,11 @@ class QdrantStore(IndexStore):
     def async_method(self, name: str) -> Any:
         return None if self.vectors._aclient is None else getattr(self.vectors, name)
 
+    def check_hybrid(self) -> None:
+        """Check that the store has sparse vectors."""
+        if not self.vectors.enable_hybrid:
+            raise ConfigurationError("keyword_search='store' needs QdrantVectorStore(enable_hybrid=True)")
+
     def fetch(self, ids: Sequence[str], where: Any) -> list[NodePassage]:
         if not ids or not self.size():
             return []

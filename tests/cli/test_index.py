@@ -178,3 +178,21 @@ def test_embedding_that_takes_minutes_is_told_with_the_choice(meve, docs, tmp_pa
     assert "warning: embedding 5 passages with 'meve-minilm-1' takes 0 minutes more" in message
     assert "'static'" in message
     assert not logging.getLogger("meve").handlers[1:], "the handler goes with the command"
+
+
+def test_server_keeps_what_was_indexed_and_what_was_read(meve, docs, tmp_path):
+    pytest.importorskip("qdrant_client", reason="Qdrant needs the extra qdrant")
+    to = ["--to", f"qdrant://{tmp_path}/server", "--collection", "texts", "--embedder", "static"]
+    first = meve("index", docs, *to)
+    assert first.exit_code == 0, first.stderr
+    assert "passages: 5 added, 0 removed, 5 in total" in first.stderr
+    again = meve("index", docs, *to)
+    assert "files: 0 read, 3 unchanged, 0 removed, 1 skipped" in again.stderr
+    assert "(nothing changed)" in again.stderr
+    retriever = Retriever.over(f"qdrant://{tmp_path}/server", collection="texts")
+    assert retriever.retrieve("How do bees tell each other where food is?").passages[0].passage.id == "bees.md#2"
+    retriever.close()
+    secret = ["--to", "postgresql://me:secret@localhost/meve", "--collection", "texts"]
+    assert "set MEVE_INDEX instead" in " ".join(meve("index", docs, *secret).stderr.replace("│", "").split())
+    for options, message in ((to[:2], "needs --collection"), (["--to", tmp_path / "x", *to[2:4]], "must be left out")):
+        assert message in " ".join(meve("index", docs, *options).stderr.split())

@@ -228,7 +228,7 @@ def test_labelled_text_counts_as_retrieval_finds_it(
     before, _, pairs = calibrated
     combiner = before.engine.make_scorer().combiner
     assert isinstance(combiner, EvidenceModel)
-    scores = EvidenceScores(before.engine, combiner, before._corpus, before._make_sources(before.config, counted=False))
+    scores = EvidenceScores(before.engine, combiner, before._corpus)
     sums = scores.raw_scores(pairs[0].query, [pairs[0].passage, pairs[2].passage])
     trace = before.retrieve(pairs[0].query, exact=True).trace
     (found,) = (c.scores for c in trace.candidates if before.get(c.id).text == pairs[0].passage)

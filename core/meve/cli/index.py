@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve.cli._memory_options import refuse_password
 from meve.cli._render import (
     UNPRINTABLE,
     get_console,
@@ -32,7 +33,18 @@ MAX_SKIPPED = 3
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
-    to: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="The index's folder, or the URL of a server.",
+            metavar="DIR|URL",
+            envvar="MEVE_INDEX",
+            callback=refuse_password,
+        ),
+    ],
+    collection: Annotated[
+        str | None, typer.Option(help="The name of the passages on a server.", show_default=False)
+    ] = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)
     ] = None,
@@ -67,23 +79,45 @@ def index(
 
     find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
-    check_index_folder(to)
-    retriever = _open_index(to, embedder, verifier, dense)
+    retriever = _open(to, collection, embedder, verifier, dense)
     before = dict(retriever.extra)
     last = last_chunking(retriever)
     chunking = Chunking(
         tokens=last.tokens if chunk_tokens is None else chunk_tokens,
         overlap=last.overlap if chunk_overlap is None else chunk_overlap,
     )
+    exclude = () if retriever.is_on_server else (to,)
     with progress_bar() as advance, printed_log():
         report = ingest(
-            path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=[to],
+            path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=exclude,
             progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
         )  # fmt: skip
-    kept = not report.changed and retriever.extra == before and _names_same_models(retriever, to)
-    if not kept:
-        retriever.save(to)
+    kept = not report.changed and retriever.extra == before
+    if not retriever.is_on_server:
+        kept = kept and _names_same_models(retriever, Path(to))
+        if not kept:
+            retriever.save(to)
     print_report(report, retriever, to, kept=kept, verbose=verbose)
+
+
+def _open(
+    to: str, collection: str | None, embedder: str | None, verifier: str | None, dense: str | None
+) -> "Retriever":
+    """Return the retriever over a folder or a server.
+
+    Raises:
+        ConfigurationError: options that don't go together.
+    """
+    from meve.retrieval.retriever import Retriever
+
+    if "://" not in to:
+        if collection is not None:
+            raise ConfigurationError(f"--collection must be left out for a folder, got {collection!r}")
+        check_index_folder(Path(to))
+        return _open_index(Path(to), embedder, verifier, dense)
+    if collection is None or dense is not None:
+        raise ConfigurationError("--to with a URL needs --collection NAME, and chooses its vector index itself")
+    return Retriever.over(to, collection=collection, embedder=embedder, verifier=verifier)
 
 
 def _open_index(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":
@@ -106,7 +140,7 @@ def _names_same_models(retriever: "Retriever", to: Path) -> bool:
     return all(manifest.get(part, {}).get("name") == name for part, name in models.items())
 
 
-def print_report(report: "IngestReport", retriever: "Retriever", to: Path, *, kept: bool, verbose: bool) -> None:
+def print_report(report: "IngestReport", retriever: "Retriever", to: str, *, kept: bool, verbose: bool) -> None:
     """Print what was indexed, and which files were skipped and why; `kept` says that the index is unchanged."""
     console = get_console(stderr=True)
     for warning in report.warnings:

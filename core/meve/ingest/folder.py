@@ -7,7 +7,7 @@ from functools import partial
 from itertools import chain
 from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
@@ -16,6 +16,7 @@ from meve.ingest._file_kinds import find_kind
 from meve.ingest._file_readers import MAX_BYTES, FileData, decode, read_data, read_status
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._grammars import load_grammar
+from meve.ingest._passage_record import mark_passages, read_record
 from meve.ingest._passages import split_text
 from meve.ingest.chunking import Chunker, Chunking
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
@@ -32,6 +33,8 @@ FRESH_NS = 2_000_000_000
 """The coarsest time resolution of a file system (FAT), in nanoseconds."""
 MAX_SECONDS = 120.0
 """The default time limit of a file, in seconds."""
+BATCH = 1_000
+"""So many passages are added to a server at once; a run that is stopped goes on after them."""
 SHOWN = 20
 """The maximum number of invalid lines listed per file."""
 
@@ -52,6 +55,9 @@ def ingest(
     The retriever's extra data stores what was read. Files with the same size and time, or the same hash, aren't read
     again; passages of deleted files are removed. A file that can't be read doesn't stop the others, and its earlier
     passages stay.
+
+    Passages on a server are changed in steps of some 1,000. Their metadata stores what was read, under names that
+    begin with `meve.`, so that a run that was stopped goes on where it ended.
 
     Args:
         path: a folder or a file; the same one on later runs.
@@ -76,12 +82,14 @@ def ingest(
     listing = find_files(Path(path), [Path(each) for each in exclude])
     root = _same_root(Path(path), record)
     chunking = chunking or last_chunking(retriever)
-    settings = {
+    settings: dict[str, Any] = {
         "chunk_tokens": chunking.tokens,
         "chunk_overlap": chunking.overlap,
         "counter": retriever.tokens.name,
         "version": VERSION,
     }
+    if retriever.is_on_server:
+        record = read_record(retriever.iterate(), root, settings)
     run = _IngestRun(
         record=record,
         reread_all=bool(record.sources) and dict(record.settings) != settings,
@@ -95,17 +103,14 @@ def ingest(
             run.process(source, file)
             if progress is not None:
                 progress("reading", number, len(listing.files))
+            if retriever.is_on_server and sum(map(len, run.added.values())) >= BATCH:
+                run.apply(retriever, root, settings, progress)
     run.find_removed_files(listing)
     if not run.sources:
         raise IngestError(_explain_empty(path, listing, run))
-    add, remove = run.plan_changes(retriever)
-    if add or remove:
-        report_progress = None
-        if progress is not None:
-            report_progress = partial(progress, "embedding")
-            report_progress(0, len(add))
-        retriever.update(add=add, remove=remove, progress=report_progress)
-    retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
+    run.apply(retriever, root, settings, progress)
+    if not retriever.is_on_server:
+        retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
     logger.info(
         "files: %d read, %d unchanged, %d removed, %d skipped",
         len(run.read), run.unchanged, len(run.removed), len(run.skipped),
@@ -118,8 +123,8 @@ def ingest(
         unchanged=run.unchanged,
         removed=tuple(run.removed),
         skipped=tuple(run.skipped),
-        passages_added=len(add),
-        passages_removed=len(remove),
+        passages_added=run.count_added,
+        passages_removed=run.count_removed,
         warnings=tuple(run.all_warnings()),
     )
 
@@ -151,6 +156,7 @@ class _IngestRun:
         self.removed: list[str] = []
         self.skipped: list[SkippedFile] = []
         self.warnings: list[str] = []
+        self.count_added = self.count_removed = 0
         self.missing_grammar = Counter[str]()
 
     def process(self, source: str, path: Path) -> None:
@@ -217,6 +223,29 @@ class _IngestRun:
                 self.removed.append(source)
                 self.removals += old.passages
 
+    def apply(
+        self, retriever: "Retriever", root: str, settings: Mapping[str, Any], progress: StageProgress | None
+    ) -> None:
+        """Change the retriever by what was read since the last time."""
+        add, remove = self.plan_changes(retriever)
+        if add or remove:
+            report_progress = None
+            if progress is not None:
+                report_progress = partial(progress, "embedding")
+                report_progress(0, len(add))
+            if retriever.is_on_server:
+                taken = {passage.id for passage in add}
+                add = []
+                for source, passages in self.added.items():
+                    own = [p for p in passages if p.id in taken]
+                    taken.difference_update(p.id for p in own)
+                    add += mark_passages(own, root, source, settings, self.sources[source], len(passages))
+            retriever.update(add=add, remove=remove, progress=report_progress)
+        self.count_added += len(add)
+        self.count_removed += len(remove)
+        self.added.clear()
+        self.removals.clear()
+
     def plan_changes(self, retriever: "Retriever") -> tuple[list[Passage], list[str]]:
         """Return the passages to add and the ids to remove.
 
@@ -231,12 +260,13 @@ class _IngestRun:
         if not self.record.sources:
             self._refuse_unrecorded(retriever)
         self._free_path_ids(places)
-        remove = [i for i in dict.fromkeys(self.removals) if i in retriever]
+        known = retriever.known([*self.removals, *(p.id for passages in self.added.values() for p in passages)])
+        remove = [i for i in dict.fromkeys(self.removals) if i in known]
         removals = set(remove)
         taken: set[str] = set()
         add: list[Passage] = []
         for source, passages in self.added.items():
-            free = [p for p in passages if p.id in removals or p.id not in retriever]
+            free = [p for p in passages if p.id in removals or p.id not in known]
             own = [p for p in free if p.id not in taken and places.get(p.id, source) == source]
             if len(own) < len(passages):
                 ids = tuple(p.id for p in own)

@@ -1,19 +1,19 @@
 """Keep a retriever's passages, vectors, keyword index and token counts consistent."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
 from meve._fork_safety import ForkSafeLock
 from meve._locks import ReadWriteLock
+from meve.components.lexical import make_lexical
 from meve.errors import ConfigurationError, DuplicateIdError, UnknownIdError
 from meve.filters import Filter, Where, call_filter
 from meve.pipeline._preparation import default_id
-from meve.pipeline.config import find_nearest
+from meve.pipeline.config import RetrieverConfig, find_nearest
 from meve.ports import DenseIndex, LexicalIndex
+from meve.retrieval._sources import DenseSource, LexicalSource, to_row_array
 from meve.types import FloatArray, Passage, RowArray
 
 TIE_MARGIN = 16
@@ -77,6 +77,13 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.entries)
 
+    def __contains__(self, passage_id: object) -> bool:
+        return passage_id in self.rows
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that are taken."""
+        return {each for each in ids if each in self.rows}
+
     @property
     def lexical_kinds(self) -> list[str]:
         """The kinds of keyword index at hand, the primary one first."""
@@ -104,21 +111,20 @@ class Corpus:
             DuplicateIdError: an id given twice, or taken and not removed in the same change.
             UnknownIdError: an id to remove that isn't there.
         """
-        unknown = [i for i in remove if not isinstance(i, str) or i not in self.rows]
-        if unknown:
-            raise UnknownIdError(f"no passage has the id {unknown[0]!r}{_more(unknown)}: nothing was changed")
-        if len(set(remove)) < len(remove):
-            raise DuplicateIdError("remove must not repeat an id: nothing was changed")
-        seen: set[str] = set()
-        removed = set(remove)
-        for passage in add:
-            if passage.id in seen:
-                raise DuplicateIdError(f"the id {passage.id!r} is given twice: ids must be unique; nothing was changed")
-            if passage.id in self.rows and passage.id not in removed:
-                raise DuplicateIdError(
-                    f"the id {passage.id!r} is taken: remove it in the same update to replace it; nothing was changed"
-                )
-            seen.add(passage.id)
+        check_change(self.rows, add, remove)
+
+    def sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[DenseSource, LexicalSource]:
+        """Return the sources that search by vectors, and by the keyword index that the settings name."""
+        kind = settings.lexical
+        index = self.primary_lexical if kind is None else self.lexical(kind, lambda: make_lexical(kind))
+        return DenseSource(self, counted), LexicalSource(self, index, counted)
+
+    def describe(self) -> dict[str, object]:
+        """Return the kinds of the indexes."""
+        return {"dense": self.dense.kind, "lexical": self.lexical_kinds}
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
 
     def change(
         self, *, add: Sequence[Passage], vectors: FloatArray, tokens: Sequence[int], remove: Sequence[str]
@@ -223,14 +229,7 @@ class Corpus:
             return {}
         if self._names is None:
             self._names = frozenset(name for entry in self.entries.values() for name in entry.passage.metadata)
-        known = sorted(self._names)
-        sentences = {}
-        for name in where:
-            if name not in self._names:
-                near = find_nearest(name, known)
-                hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known[:MOST_NAMES]) or 'none'}"
-                sentences[name] = f"no passage has {name!r} in its metadata, which the filter names; {hint}"
-        return sentences
+        return explain_names(where, self._names)
 
     def new_ids(self, count: int) -> list[str]:
         """Return unused ids for texts that come without; each is given out once."""
@@ -273,9 +272,44 @@ class Corpus:
         return list(islice(hits, k))
 
 
-def to_row_array(rows: Sequence[int]) -> RowArray:
-    """Return row keys as an array, shape (n,)."""
-    return np.asarray(rows, dtype=np.int64)
+def check_change(known: Container[str], add: Sequence[Passage], remove: Sequence[str]) -> None:
+    """Check the ids of a change.
+
+    Args:
+        known: the taken ids.
+        add: the passages to add.
+        remove: the ids to remove.
+
+    Raises:
+        DuplicateIdError: an id given twice, or taken and not removed in the same change.
+        UnknownIdError: an id to remove that isn't there.
+    """
+    unknown = [i for i in remove if not isinstance(i, str) or i not in known]
+    if unknown:
+        raise UnknownIdError(f"no passage has the id {unknown[0]!r}{_more(unknown)}: nothing was changed")
+    removed = set(remove)
+    if len(removed) < len(remove):
+        raise DuplicateIdError("remove must not repeat an id: nothing was changed")
+    seen: set[str] = set()
+    for passage in add:
+        if passage.id in seen:
+            raise DuplicateIdError(f"the id {passage.id!r} is given twice: ids must be unique; nothing was changed")
+        if passage.id in known and passage.id not in removed:
+            raise DuplicateIdError(
+                f"the id {passage.id!r} is taken: remove it in the same update to replace it; nothing was changed"
+            )
+        seen.add(passage.id)
+
+
+def explain_names(where: Iterable[str], names: Collection[str]) -> dict[str, str]:
+    """Return a sentence for each name of a filter that isn't among the names in the metadata, by name."""
+    known, sentences = sorted(names), {}
+    for name in where:
+        if name not in names:
+            near = find_nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(known[:MOST_NAMES]) or 'none'}"
+            sentences[name] = f"no passage has {name!r} in its metadata, which the filter names; {hint}"
+    return sentences
 
 
 def _more(rest: Sequence[object]) -> str:

@@ -1,6 +1,6 @@
 """Add, remove and look up the passages of a retriever."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from meve.errors import ValidationError
@@ -9,6 +9,7 @@ from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import Engine
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus
+from meve.retrieval._server_corpus import ServerCorpus
 from meve.types import Passage, Progress
 
 
@@ -17,10 +18,10 @@ class EditablePassages:
 
     Args:
         engine: the models and settings.
-        corpus: the passages and their indexes.
+        corpus: the passages and their indexes, in this process or on a server.
     """
 
-    def __init__(self, engine: Engine, corpus: Corpus) -> None:
+    def __init__(self, engine: Engine, corpus: Corpus | ServerCorpus) -> None:
         self.engine = engine
         self._corpus = corpus
 
@@ -74,9 +75,12 @@ class EditablePassages:
     ) -> None:
         """Remove and add in one step: a retrieval sees all of it or nothing. A removed id may be added again.
 
+        In Qdrant, a long change takes several steps, and a retrieval may see some of them.
+
         Raises:
             ValidationError: taken, repeated or unknown ids, or blank texts; nothing was changed.
             ModelError: the embedder or the tokenizer failed; nothing was changed.
+            StorageError: the server that keeps the passages failed.
         """
         add, remove = as_list("add", add), as_list("remove", remove)
         check_passages(add)
@@ -100,8 +104,25 @@ class EditablePassages:
         with self._corpus.lock.reading():
             return list(self._corpus.passages())
 
+    def iterate(self) -> Iterator[Passage]:
+        """Return every passage, one after the other; those on a server are read page by page."""
+        return self._corpus.passages()
+
+    def known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of these ids that passages have."""
+        return self._corpus.known(ids)
+
+    @property
+    def is_on_server(self) -> bool:
+        """Whether a server keeps the passages."""
+        return isinstance(self._corpus, ServerCorpus)
+
+    def close(self) -> None:
+        """Close the connections to a server; passages in this process stay as they are."""
+        self._corpus.close()
+
     def __contains__(self, passage_id: object) -> bool:
-        return passage_id in self._corpus.rows
+        return passage_id in self._corpus
 
     def __len__(self) -> int:
         return len(self._corpus)

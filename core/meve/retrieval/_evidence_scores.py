@@ -7,8 +7,9 @@ from meve.calibration.fitting import CalibrationReport
 from meve.pipeline._candidate_vectors import with_query_vector, with_vectors
 from meve.pipeline.engine import Engine
 from meve.pipeline.phases.retrieve import retrieve
-from meve.ports import Calibration, EvidenceCombiner, Source
+from meve.ports import Calibration, EvidenceCombiner
 from meve.retrieval._corpus import Corpus
+from meve.retrieval._server_corpus import ServerCorpus
 from meve.types import Candidate, FloatArray, Passage, Query
 
 
@@ -22,11 +23,11 @@ class EvidenceScores:
         engine: scores the texts.
         evidence: weighs the inputs.
         corpus: the passages that are searched.
-        sources: search them.
     """
 
-    def __init__(self, engine: Engine, evidence: EvidenceCombiner, corpus: Corpus, sources: Sequence[Source]) -> None:
-        self._engine, self._evidence, self._corpus, self._sources = engine, evidence, corpus, sources
+    def __init__(self, engine: Engine, evidence: EvidenceCombiner, corpus: Corpus | ServerCorpus) -> None:
+        self._engine, self._evidence, self._corpus = engine, evidence, corpus
+        self._sources = corpus.sources(engine.config, counted=False)
         self._scorer = engine.make_scorer()
 
     @property

@@ -30,13 +30,15 @@ from meve.errors import (
 from meve.pipeline._preparation import find_problem
 from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
-from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
-from meve.types import Passage
+from meve.types import FloatArray, Passage
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
 
+RESERVED_PREFIX = "meve."
+"""The prefix of MeVe's own names in the extra data."""
 _MAX_NUMBER = 1 << 62
 MIN_COSINE = 0.99
 """The least cosine between a stored vector and the given embedder's vector of the same passage."""
@@ -134,7 +136,7 @@ def _read(
     corpus.next_row = max(corpus.next_row, _check_number(about["next_row"], "next_row"))
     corpus.next_id = max(corpus.next_row, _check_number(about["next_id"], "next_id"))
     for part in ("embedder", "verifier", "tokens"):
-        _check_name(about[part]["name"], part)
+        check_name(about[part]["name"], part)
     return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
@@ -156,7 +158,7 @@ def _check_number(value: object, name: str) -> int:
     return value
 
 
-def _check_name(name: object, part: str) -> None:
+def check_name(name: object, part: str) -> None:
     """Check that a name in a manifest is one, and no address of another machine."""
     if not isinstance(name, str) or name.startswith(("\\\\", "//")) or "://" in name:
         raise IndexCorruptError(f"the {part} of an index must be a model's name or folder, got {name!r:.80}")
@@ -190,11 +192,7 @@ def load_engine(
         if not was or was != now:  # the model's own calibration may be newer than the index
             judge = judge.with_calibration(saved.calibration)
     counter = resolve_tokens(saved.tokens if tokens is None else tokens, local_files_only=tokens is None)
-    if counter.name != saved.tokens:
-        raise IndexMismatchError(
-            f"the index at {path} counted its tokens with {saved.tokens!r}, not {counter.name!r}: "
-            f"give that one, or override it for a call with tokens={counter.name!r}"
-        )
+    check_tokens_name(f"the index at {path}", saved.tokens, counter)
     chosen = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
     chosen = chosen.override(**settings)
     return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=chosen, evidence=saved.evidence)
@@ -206,22 +204,54 @@ def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
     Raises:
         IndexMismatchError: another model, or other weights under the same name.
     """
-    if (embedder.name, embedder.dimension) != (saved.embedder, saved.dimension):
+    index = f"the index at {path}"
+    check_embedder_name(index, saved.embedder, saved.dimension, embedder)
+    row = min(saved.corpus.entries, default=None)
+    if row is not None:
+        stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
+        check_weights(index, saved.corpus.entries[row].passage.content, stored, embedder)
+
+
+def check_embedder_name(index: str, name: str, dimension: int, embedder: Embedder) -> None:
+    """Check that an embedder has the name and the dimension of the one that made an index.
+
+    Raises:
+        IndexMismatchError: another model.
+    """
+    if (embedder.name, embedder.dimension) != (name, dimension):
         raise IndexMismatchError(
-            f"the index at {path} was made with embedder {saved.embedder!r} of {saved.dimension} dimensions, "
+            f"{index} was made with embedder {name!r} of {dimension} dimensions, "
             f"not {embedder.name!r} of {embedder.dimension}: give that one, or index the texts again"
         )
-    row = min(saved.corpus.entries, default=None)
-    if row is None:
-        return
-    stored = saved.corpus.dense.vectors(np.asarray([row], dtype=np.int64))[0]
+
+
+def check_weights(index: str, content: str, stored: FloatArray, embedder: Embedder) -> None:
+    """Check that an embedder makes the stored vector, shape (d,), of a passage's content.
+
+    Raises:
+        IndexMismatchError: it has other weights.
+        ModelError: the embedder failed.
+    """
     with wrap_errors(ModelError, f"embedding a passage with {embedder.name!r}"):
-        vectors = embedder.embed_passages([saved.corpus.entries[row].passage.content])
+        vectors = embedder.embed_passages([content])
     fresh = validate_vectors(vectors, (1, embedder.dimension), f"embedder {embedder.name!r}")
     if stored.any() and fresh.any() and float(cosines(stored, fresh)[0]) < MIN_COSINE:
         raise IndexMismatchError(
-            f"embedder {embedder.name!r} has other weights than when it made the index at {path}: give the old ones, "
+            f"embedder {embedder.name!r} has other weights than when it made {index}: give the old ones, "
             "or index the texts again"
+        )
+
+
+def check_tokens_name(index: str, name: str, counter: TokenCounter) -> None:
+    """Check that a token counter has the name of the one that counted an index.
+
+    Raises:
+        IndexMismatchError: another one.
+    """
+    if counter.name != name:
+        raise IndexMismatchError(
+            f"{index} counted its tokens with {name!r}, not {counter.name!r}: "
+            f"give that one, or override it for a call with tokens={counter.name!r}"
         )
 
 
@@ -256,6 +286,19 @@ def _write_json(file: Path, data: Mapping[str, Any]) -> None:
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
         raise ValidationError(f"extra must be JSON data: {cause}") from cause
+
+
+def merge_extra(own: Mapping[str, Any], given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the extra data to save: what is given, or else an index's own, with MeVe's own names in either case.
+
+    Raises:
+        ValidationError: no mapping.
+    """
+    if given is None:
+        return dict(own)
+    if not isinstance(given, Mapping):
+        raise ValidationError(f"extra must be a mapping from names to JSON data, got {type(given).__name__}")
+    return {**{name: data for name, data in own.items() if str(name).startswith(RESERVED_PREFIX)}, **given}
 
 
 def resolve_folder(path: str | Path) -> Path:

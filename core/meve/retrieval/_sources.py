@@ -2,18 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from meve.errors import ConfigurationError
 from meve.ports import LexicalIndex
-from meve.retrieval._corpus import Corpus, to_row_array
-from meve.types import Candidate, Query
+from meve.types import Candidate, Query, RowArray
+
+if TYPE_CHECKING:
+    from meve.retrieval._corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
 class DenseSource:
     """A source of the candidates with the nearest vectors."""
 
-    corpus: Corpus
+    corpus: "Corpus"
     counted: bool = True
     """Whether the stored token counts are those of the tokenizer in use."""
     name: str = "dense"
@@ -36,7 +41,7 @@ class DenseSource:
 class LexicalSource:
     """A source of the candidates that share words with the query."""
 
-    corpus: Corpus
+    corpus: "Corpus"
     index: LexicalIndex
     counted: bool = True
     name: str = "lexical"
@@ -59,7 +64,9 @@ def score_rows(index: LexicalIndex, text: str, rows: Mapping[int, str]) -> dict[
     return {rows[row]: score for row, score in by_row.items()}
 
 
-def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: str, counted: bool) -> list[Candidate]:
+def make_candidates(
+    corpus: "Corpus", hits: Sequence[tuple[int, float]], *, name: str, counted: bool
+) -> list[Candidate]:
     """Return candidates for rows and scores, with their stored vectors."""
     if not hits:
         return []
@@ -75,3 +82,8 @@ def make_candidates(corpus: Corpus, hits: Sequence[tuple[int, float]], *, name: 
         )
         for (_, score), entry, vector in stored
     ]
+
+
+def to_row_array(rows: Sequence[int]) -> RowArray:
+    """Return row keys as an array, shape (n,)."""
+    return np.asarray(rows, dtype=np.int64)

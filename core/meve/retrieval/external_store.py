@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, Unpack
+from typing import Any, Literal, Protocol, Self, Unpack, runtime_checkable
 
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, warn, wrap_errors
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
@@ -49,6 +49,14 @@ class ExternalStore(Protocol):
         """Return the number of passages in the store; None if counting is costly."""
 
 
+@runtime_checkable
+class HybridStore(Protocol):
+    """A store that can search vectors and words itself, and join the results."""
+
+    def search_both(self, query: str, k: int, where: Any) -> Sequence[tuple[Passage, float | None]]:  # noqa: ANN401
+        """Return at most 2k passages that match the filter, in the order of the store's own joint search."""
+
+
 class StoreRetriever:
     """Verified retrieval from an external store. Threads may share one retriever.
 
@@ -59,9 +67,10 @@ class StoreRetriever:
     A stale index is detected by the store's size, or when the search by similarity returns an unknown passage.
     """
 
-    def __init__(self, store: ExternalStore, engine: Engine) -> None:
+    def __init__(self, store: ExternalStore, engine: Engine, *, words_in_store: bool = False) -> None:
         self.store = store
         self.engine = engine
+        self._words_in_store = words_in_store
         self._keywords = KeywordIndex()
         self._warned = False
 
@@ -71,7 +80,7 @@ class StoreRetriever:
         store: ExternalStore,
         *,
         passages: Sequence[Passage] | None = None,
-        words: bool = True,
+        words: bool | Literal["store"] = True,
         **options: Unpack[EngineOptions],
     ) -> Self:
         """Return a retriever over a store, with the store's passages in its keyword index.
@@ -79,16 +88,20 @@ class StoreRetriever:
         Args:
             store: holds the passages.
             passages: all passages, for a store that can't list them; None to list them.
-            words: whether to build the keyword index.
+            words: whether to build the keyword index; `store` for a `HybridStore` that searches words itself.
             options: components and settings. The embedder only detects duplicates; the store keeps its own.
 
         Raises:
-            ConfigurationError: components that don't work together, or a store that can't list its passages.
+            ConfigurationError: components that don't work together, a store that can't list its passages, or one that
+                can't search words, where it should.
             ModelError: a model or a tokenizer that isn't available.
             RetrievalError: the store failed.
         """
         check_keywords(cls.from_store, options)
-        retriever = cls(store, make_engine(**options))
+        in_store = _is_in_store(words, store, passages)
+        retriever = cls(store, make_engine(**options), words_in_store=in_store)
+        if in_store:
+            return retriever
         if passages is not None:
             retriever.index(passages)
         elif words:
@@ -115,9 +128,11 @@ class StoreRetriever:
             The number of indexed passages.
 
         Raises:
-            ConfigurationError: the store can't list its passages.
+            ConfigurationError: the store can't list its passages, or searches words itself.
             RetrievalError: the store failed.
         """
+        if self._words_in_store:
+            raise ConfigurationError(f"{self.store.name} searches words itself: there is nothing to refresh")
         with wrap_errors(RetrievalError, f"reading all of {self.store.name}"):
             return self._keywords.rebuild(self.store.list_passages)
 
@@ -170,6 +185,8 @@ class StoreRetriever:
         settings = self.engine.resolve_config(config, overrides)
         if settings.lexical not in (None, "bm25"):
             raise ConfigurationError(f"lexical must be 'bm25' or None over an external store, got {settings.lexical!r}")
+        if self._words_in_store:
+            return self._retrieve_both(query, settings, where, observer)
         is_indexed, is_stale = self._keywords.is_built, self._warn_if_stale()
         if settings.sources == "lexical" and not is_indexed:
             raise ConfigurationError(
@@ -185,6 +202,23 @@ class StoreRetriever:
             fallback=lexical if is_indexed else None,
             notes={"words": "stale"} if is_stale else {},
             observer=observer,
+        )
+
+    def _retrieve_both(
+        self,
+        query: str,
+        settings: RetrieverConfig,
+        where: Any,  # noqa: ANN401 - the store's own language
+        observer: Observer | None,
+    ) -> Context:
+        """Return the context from the store's own joint search."""
+        if settings.sources != "hybrid":
+            raise ConfigurationError(
+                f"sources must be 'hybrid' where {self.store.name} searches vectors and words itself, "
+                f"got {settings.sources!r}"
+            )
+        return self.engine.run(
+            Query(text=query), settings, [_Both(self.store, where)], fallback=None, observer=observer
         )
 
     def _warn_if_stale(self) -> bool:
@@ -243,6 +277,37 @@ class _ByKeywords:
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
         """Return the keyword scores of indexed passages by id, 0 for those that share no word with the query."""
         return self.keywords.score_ids(query.text, ids)
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    store: Any
+    where: Any
+    name: str = "hybrid"
+
+    def search(self, query: Query, k: int) -> list[Candidate]:
+        """Return twice k candidates: as many as two sources have together. The joined scores compare nothing."""
+        with wrap_errors(RetrievalError, f"searching {self.store.name}"):
+            hits = self.store.search_both(query.text, k, self.where)
+        first = {passage.id: passage for passage, _ in reversed(hits) if passage.text.strip()}
+        return [_candidate(first.pop(p.id), None, name=self.name) for p, _ in hits if p.id in first][: 2 * k]
+
+
+def _is_in_store(words: object, store: ExternalStore, passages: Sequence[Passage] | None) -> bool:
+    """Return whether the store searches words itself.
+
+    Raises:
+        ConfigurationError: another value, a store that can't, or passages that nobody would search.
+    """
+    if isinstance(words, bool):
+        return False
+    if words != "store":
+        raise ConfigurationError(f"keyword search must be True, False or 'store', got {words!r:.80}")
+    if not isinstance(store, HybridStore):
+        raise ConfigurationError(f"{store.name} must have a method search_both to search words itself")
+    if passages is not None:
+        raise ConfigurationError(f"passages must be left out where {store.name} searches words itself")
+    return True
 
 
 def _candidate(passage: Passage, score: float | None, *, name: str) -> Candidate:

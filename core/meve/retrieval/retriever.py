@@ -15,7 +15,7 @@ from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
-from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
+from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
@@ -27,13 +27,11 @@ from meve.ports import DenseIndex, LexicalIndex, Source
 from meve.retrieval._corpus import Corpus
 from meve.retrieval._editable_passages import EditablePassages, as_list
 from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
-from meve.retrieval._persistence import load_corpus, load_engine, resolve_folder, save_corpus
+from meve.retrieval._persistence import load_corpus, load_engine, merge_extra, resolve_folder, save_corpus
+from meve.retrieval._server_corpus import ServerCorpus
+from meve.retrieval._server_corpus.opening import open_corpus
 from meve.retrieval._shared_batches import retrieve_together
-from meve.retrieval._sources import DenseSource, LexicalSource
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
-
-RESERVED_PREFIX = "meve."
-"""The prefix of MeVe's own names in the extra data."""
 
 
 class RetrieverOptions(EngineOptions, total=False):
@@ -64,22 +62,22 @@ class Retriever(EditablePassages, NotPicklable):
     _instead = "for another process, call save(folder) here and Retriever.load(folder) there"
 
     @overload
-    def __init__(self, *, engine: Engine, corpus: Corpus) -> None: ...
+    def __init__(self, *, engine: Engine, corpus: Corpus | ServerCorpus) -> None: ...
 
     @overload
-    def __init__(self, *, engine: Engine, corpus: Corpus, extra: Mapping[str, Any] | None) -> None: ...
+    def __init__(self, *, engine: Engine, corpus: Corpus | ServerCorpus, extra: Mapping[str, Any] | None) -> None: ...
 
     def __init__(
         self,
         *given: object,
         engine: Engine | None = None,
-        corpus: Corpus | None = None,
+        corpus: Corpus | ServerCorpus | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> None:
         if given or engine is None or corpus is None:
             raise ConfigurationError(
-                "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty() or load(path), "
-                f"got Retriever{given!r:.80}"
+                "a retriever is made by Retriever.from_texts(texts), from_passages(passages), empty(), load(path) or "
+                f"over(url), got Retriever{given!r:.80}"
             )
         super().__init__(engine, corpus)
         self.extra: dict[str, Any] = dict(extra or {})
@@ -160,6 +158,29 @@ class Retriever(EditablePassages, NotPicklable):
         passages = make_passages(texts, ids=ids, titles=titles, metadatas=metadatas)
         return cls.from_passages(passages, progress=progress, **options)
 
+    @classmethod
+    def over(cls, url: str, *, collection: str, **options: Unpack[EngineOptions]) -> Self:
+        """Return a retriever over passages that a server keeps and searches, by vectors and by words.
+
+        Nothing of the corpus is kept in this process. The collection is created if it doesn't exist.
+
+        Args:
+            url: `postgresql://user@host:port/database`, `qdrant://host:port`, or `qdrant:///folder` and
+                `qdrant://:memory:` for Qdrant inside this process.
+            collection: the name of the passages there; several retrievers and processes may share them.
+            options: components and settings. The embedder and `tokens` must be those of the collection, which are
+                the default. Settings and calibration aren't stored there.
+
+        Raises:
+            ConfigurationError: an invalid URL or name, or an extra that isn't installed.
+            IndexMismatchError: a collection of another embedder or tokenizer.
+            StorageError: the server can't be used, or the collection isn't one of MeVe's.
+            ModelError: a model or a tokenizer that isn't available.
+        """
+        check_keywords(cls.over, options)
+        engine, corpus = open_corpus(url, collection, options)
+        return cls(engine=engine, corpus=corpus)
+
     def retrieve(
         self,
         query: str,
@@ -186,6 +207,7 @@ class Retriever(EditablePassages, NotPicklable):
             VectorError: a vector of another dimension, or with NaN or infinity.
             ConfigurationError: an unknown option, a value out of range, or an invalid filter.
             EmptyCorpusError: there are no passages.
+            StorageError: the server that keeps the passages failed.
             ModelError: a model failed.
         """
         check_keywords(self.retrieve, overrides)
@@ -255,7 +277,7 @@ class Retriever(EditablePassages, NotPicklable):
         return settings
 
     def _run(self, engine: Engine, question: Query, settings: RetrieverConfig, observer: Observer | None) -> Context:
-        dense, lexical = self._make_sources(settings, counted=engine.counter(settings) is engine.tokens)
+        dense, lexical = self._corpus.sources(settings, counted=engine.counter(settings) is engine.tokens)
         sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
         unknown = self._corpus.explain_unknown_names(question.where)
         for name, sentence in unknown.items():
@@ -268,14 +290,6 @@ class Retriever(EditablePassages, NotPicklable):
             notes={"warnings": [*unknown.values()]} if unknown else None,
             observer=observer,
         )
-
-    def _make_sources(self, settings: RetrieverConfig, *, counted: bool) -> tuple[Source, Source]:
-        dense = DenseSource(self._corpus, counted=counted)
-        return dense, LexicalSource(self._corpus, self._lexical_index(settings), counted=counted)
-
-    def _lexical_index(self, settings: RetrieverConfig) -> LexicalIndex:
-        kind = settings.lexical
-        return self._corpus.primary_lexical if kind is None else self._corpus.lexical(kind, lambda: make_lexical(kind))
 
     def calibrate(
         self,
@@ -295,9 +309,8 @@ class Retriever(EditablePassages, NotPicklable):
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.
         """
-        engine = self.engine
-        combiner, sources = engine.make_scorer().combiner, self._make_sources(engine.config, counted=False)
-        judge = self.verifier if combiner is None else EvidenceScores(engine, combiner, self._corpus, sources)
+        combiner = self.engine.make_scorer().combiner
+        judge = self.verifier if combiner is None else EvidenceScores(self.engine, combiner, self._corpus)
         report = calibrate(judge, pairs, method=method, precision=precision, recall=recall, progress=progress)
         with self._corpus.lock.writing():
             self.engine = use_calibration(self.engine, report)
@@ -312,11 +325,13 @@ class Retriever(EditablePassages, NotPicklable):
                 are reserved and stay.
 
         Raises:
+            ConfigurationError: the passages are on a server.
             IndexBusyError: another process has saved there since this retriever last loaded or saved it.
             StorageError: the folder can't be written; its old contents are kept.
         """
-        folder = resolve_folder(path)
-        extra = self._merge_extra(extra)
+        if isinstance(self._corpus, ServerCorpus):
+            raise ConfigurationError(f"{self._corpus.server.name} keeps its passages itself: there is nothing to save")
+        folder, extra = resolve_folder(path), merge_extra(self.extra, extra)
         with self._saving:
             self._corpus.finish_removals()
             with self._corpus.lock.reading():
@@ -325,14 +340,6 @@ class Retriever(EditablePassages, NotPicklable):
                     folder, self._corpus, self.engine, extra=extra, replacing=replacing
                 )
             self.extra = extra
-
-    def _merge_extra(self, extra: Mapping[str, Any] | None) -> dict[str, Any]:
-        if extra is None:
-            return dict(self.extra)
-        if not isinstance(extra, Mapping):
-            raise ValidationError(f"extra must be a mapping from names to JSON data, got {type(extra).__name__}")
-        own = {name: data for name, data in self.extra.items() if str(name).startswith(RESERVED_PREFIX)}
-        return {**own, **extra}
 
     @classmethod
     def load(
@@ -378,8 +385,7 @@ class Retriever(EditablePassages, NotPicklable):
             "verifier": self.verifier.name,
             "calibration": self.engine.make_scorer().calibration.to_dict(),
             "tokens": self.tokens.name,
-            "dense": self._corpus.dense.kind,
-            "lexical": self._corpus.lexical_kinds,
+            **self._corpus.describe(),
             "config": self.config.to_dict(),
         }
 

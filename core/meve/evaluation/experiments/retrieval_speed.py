@@ -26,6 +26,7 @@ from meve.evaluation.results import collect_versions
 from meve.evaluation.types import parse_dataclass
 from meve.pipeline.config import Overrides
 from meve.pipeline.trace import Trace
+from meve.retrieval._corpus import Corpus
 from meve.retrieval.retriever import Retriever
 from meve.types import Passage, StageProgress
 
@@ -164,7 +165,7 @@ def _percentiles(traces: Sequence[Trace]) -> dict[str, tuple[float, float, float
 def _timed_build(retriever: Retriever, texts: Sequence[str]) -> dict[str, float]:
     """Add the passages; return the seconds of each part."""
     spent = {"embed_s": 0.0, "dense_s": 0.0, "lexical_s": 0.0}
-    corpus = retriever._corpus
+    corpus = _corpus(retriever)
     methods = (
         (retriever.embedder, "embed_passages", "embed_s"),
         (corpus.dense, "add", "dense_s"),
@@ -180,6 +181,11 @@ def _timed_build(retriever: Retriever, texts: Sequence[str]) -> dict[str, float]
     return {"build_s": round(whole, 2), **{name: round(seconds, 2) for name, seconds in spent.items()}}
 
 
+def _corpus(retriever: Retriever) -> Corpus:
+    assert isinstance(retriever._corpus, Corpus)
+    return retriever._corpus
+
+
 def _timed(call: Callable[..., Any], spent: dict[str, float], name: str) -> Callable[..., Any]:
     def wrapper(*args: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
         start = time.perf_counter()
@@ -192,8 +198,8 @@ def _timed(call: Callable[..., Any], spent: dict[str, float], name: str) -> Call
 
 
 def _recall(retriever: Retriever, embedder: DirectionEmbedder, questions: Sequence[str]) -> float:
-    dense = retriever._corpus.dense
-    rows = np.asarray(sorted(retriever._corpus.entries), dtype=np.int64)
+    corpus = _corpus(retriever)
+    dense, rows = corpus.dense, np.asarray(sorted(corpus.entries), dtype=np.int64)
     queries = np.stack([embedder.embed_query(q) for q in questions[:100]])
     best = np.full((len(queries), min(20, len(rows))), -2.0, dtype=np.float32)
     for start in range(0, len(rows), 50_000):
