@@ -65,7 +65,7 @@ class PostgresServer:
         self._collection = collection
         self.name = f"collection {collection!r} in {self._database.name}"
         self._database.check()
-        found = self._database.create_tables(LOCK, "meve_corpora_version", VERSION, _TABLES)
+        found = self._database.migrate(LOCK, "meve_corpora_version", [_TABLES])
         if found != VERSION:
             raise StorageError(f"{self._database.name} has corpora of version {found}, not {VERSION}: update meve")
         ((self._schema, version),) = self._database.query(
