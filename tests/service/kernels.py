@@ -7,8 +7,9 @@ from contextlib import closing, contextmanager
 import uvicorn
 
 from meve.conversation import PlacedTurn, SlicePolicy, TurnGraph
+from meve.service._web.running import listen
 from meve.service.kernel import GraphKernel, KernelAuthority, KernelLimits, SigningKey, SigningKeys, TurnEntry
-from meve.service.kernel.server import _listen, make_config
+from meve.service.kernel.server import make_config
 
 KEY = SigningKey(id="k1", secret=bytes(range(32)))
 KEYS = SigningKeys(current="k1", keys=(KEY,))
@@ -57,7 +58,7 @@ class Served:
 def serve(kernel):
     """Serve a kernel, and close it afterwards."""
     server = uvicorn.Server(make_config(kernel))
-    with closing(kernel), _listen("127.0.0.1", 0) as listener:
+    with closing(kernel), listen("127.0.0.1", 0) as listener:
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
         thread.start()
         try:

@@ -14,7 +14,8 @@ import pytest
 
 from meve.conversation import SlicePolicy
 from meve.errors import AdmissibilityError
-from meve.service.kernel import SigningKey, _protocol
+from meve.service._web import protocol
+from meve.service.kernel import SigningKey
 from tests.service.kernels import GRAPH, KEY, SLICE, answering, ask, entries, open_kernel, serve
 
 POLICY = SlicePolicy.paper()
@@ -112,7 +113,7 @@ def test_malformed_bodies_get_an_answer_and_no_log_entry(served, body, caplog):
 
 def test_slow_headers_and_idle_connections_are_closed(tmp_path, monkeypatch):
     """Otherwise a few hundred connections that say nothing would keep everybody out."""
-    monkeypatch.setattr(_protocol, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
     with serve(open_kernel(tmp_path)) as served:
         served.kernel.add("acme", "c", entries())
         assert send(served.url) == b""
@@ -132,7 +133,7 @@ def test_unauthenticated_bodies_are_never_waited_for(served):
 
 
 def test_many_silent_connections_leave_room_after_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(_protocol, "HEADER_SECONDS", 1.0)
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", 1.0)
     with serve(open_kernel(tmp_path)) as served:
         port = int(served.url.rpartition(":")[2])
         silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(520)]

@@ -22,8 +22,8 @@ from meve.errors import (
     UnknownIdError,
     ValidationError,
 )  # fmt: skip
-from meve.service.kernel._protocol import KernelProtocol
-from meve.service.kernel.limits import RateLimiter
+from meve.service._web.protocol import TimedProtocol
+from meve.service._web.rates import RateLimiter
 from meve.service.kernel.server import make_config
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK, answering, ask, entries, open_kernel, serve
@@ -283,7 +283,7 @@ def test_request_is_sent_in_one_piece(served):
 
 def test_answers_are_sent_at_once_on_asyncios_own_loop(tmp_path, monkeypatch):
     """Otherwise the body waits until the client acknowledges the headers, some 40 ms."""
-    no_delay, made = [], KernelProtocol.connection_made
+    no_delay, made = [], TimedProtocol.connection_made
 
     def make_connection(protocol, transport):
         made(protocol, transport)
@@ -294,7 +294,7 @@ def test_answers_are_sent_at_once_on_asyncios_own_loop(tmp_path, monkeypatch):
         config.loop = "asyncio"
         return config
 
-    monkeypatch.setattr(KernelProtocol, "connection_made", make_connection)
+    monkeypatch.setattr(TimedProtocol, "connection_made", make_connection)
     monkeypatch.setattr("tests.service.kernels.make_config", use_asyncio)
     with serve(open_kernel(tmp_path)) as served:
         httpx.get(f"{served.url}/health")

@@ -46,7 +46,7 @@ def serve(
     from meve.service.kernel.server import NEEDS
 
     require("meve kernel serve", NEEDS)
-    from meve.service.kernel._http import is_loopback
+    from meve.service._web.running import is_loopback
     from meve.service.kernel.kernel import GraphKernel
     from meve.service.kernel.limits import KernelLimits
     from meve.service.kernel.server import run_server

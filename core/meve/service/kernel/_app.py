@@ -6,20 +6,18 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from typing import Any, TypeAlias, TypeVar
 
 from meve._extras import require_imports
-from meve._json_limits import parse_json
 from meve._telemetry import count
 from meve._version import __version__
-from meve.errors import DuplicateIdError, MeveError, StorageError, StoreBusyError, UnknownIdError, ValidationError
+from meve.errors import MeveError, ValidationError
+from meve.service._web.page import HEADERS, make_page
+from meve.service._web.rates import RateLimiter
 from meve.service.kernel._metrics import Metrics
-from meve.service.kernel._openapi import make_document
-from meve.service.kernel._openapi_page import HEADERS, make_page
+from meve.service.kernel._openapi import describe_kernel
 from meve.service.kernel._store import Grant
 from meve.service.kernel.kernel import GraphKernel
-from meve.service.kernel.limits import RateLimiter
 from meve.service.kernel.records import TurnEntry, check_name, read_policy
 from meve.service.kernel.server import NEEDS
 from meve.service.kernel.tokens import check_nonce
@@ -27,9 +25,21 @@ from meve.service.kernel.tokens import check_nonce
 with require_imports("meve kernel serve", NEEDS):
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
-    from starlette.requests import ClientDisconnect, Request
+    from starlette.requests import Request
     from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
+
+    from meve.service._web.answers import (
+        DeniedError,
+        ErrorAnswers,
+        answer_http_error,
+        check_framing,
+        check_rate,
+        parse_body,
+        read_bearer,
+        read_body,
+        refuse_stranger,
+    )
 
 _LOG = logging.getLogger("meve.kernel")
 _SHED = {429: "rate", 503: "busy"}
@@ -46,17 +56,11 @@ Work: TypeAlias = Callable[[Grant, Mapping[str, Any]], str]
 """Returns the answer to a request as JSON."""
 
 
-class DeniedError(Exception):
-    """A request that gets an error as its answer."""
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if isinstance(error, MeveError) else str(type(error))
 
-    def __init__(self, status: int, code: str, message: str, **headers: str) -> None:
-        super().__init__(message)
-        self.status, self.code, self.headers = status, code, {k.replace("_", "-"): v for k, v in headers.items()}
 
-    def to_response(self) -> Response:
-        """Return the answer."""
-        error = {"code": self.code, "message": str(self)}
-        return JSONResponse({"error": error}, self.status, self.headers)
+_ERRORS = ErrorAnswers(server="kernel", data="kernel's graph", log=_LOG, describe=_describe)
 
 
 def make_app(kernel: GraphKernel, elapsed: Callable[[], float] = time.monotonic) -> Starlette:
@@ -74,7 +78,7 @@ def make_app(kernel: GraphKernel, elapsed: Callable[[], float] = time.monotonic)
     routes = [
         Route(path, doors.counted(path, endpoint), methods=[method]) for (path, method), endpoint in endpoints.items()
     ]
-    app = Starlette(routes=routes, exception_handlers={HTTPException: _answer_http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: answer_http_error})
     app.router.redirect_slashes = False  # it would redirect to whatever Host a request names
     return app
 
@@ -85,7 +89,7 @@ class _Doors:
     def __init__(self, kernel: GraphKernel, elapsed: Callable[[], float]) -> None:
         self.kernel, self.metrics, self.limits = kernel, Metrics(), kernel.limits
         self._limiter = RateLimiter(self.limits.requests_per_second, self.limits.burst, elapsed)
-        self._document = make_document(self.limits)
+        self._document = describe_kernel(self.limits)
         self._page = make_page(self._document)
         self._readers = ThreadPoolExecutor(_READERS, "meve-kernel")
         self._writers = ThreadPoolExecutor(_WRITERS, "meve-kernel-writer")
@@ -131,8 +135,7 @@ class _Doors:
     def serve(self, work: Work, *, changes: bool = False) -> Endpoint:
         async def respond(request: Request) -> Response:
             grant = await self._authenticate(request)
-            if wait := self._limiter.take(grant.tenant):
-                raise DeniedError(429, "rate", f"too many requests: wait {wait:.3f} s", Retry_After=str(int(wait) + 1))
+            check_rate(self._limiter.take(grant.tenant))
             if changes and not grant.may_add:
                 raise DeniedError(403, "forbidden", "this bearer token may only ask for slices")
             body = await read_body(request, self.limits.body_bytes, self.limits.body_seconds)
@@ -144,11 +147,10 @@ class _Doors:
     def counted(self, path: str, endpoint: Endpoint) -> Endpoint:
         async def respond(request: Request) -> Response:
             try:
-                if {"content-length", "transfer-encoding"} <= set(request.headers):  # proxies read these differently
-                    raise DeniedError(400, "framing", "give Content-Length or Transfer-Encoding", Connection="close")
+                check_framing(request)
                 response = await endpoint(request)
             except Exception as error:
-                response = explain(error).to_response()
+                response = _ERRORS.explain(error).to_response()
             self.metrics.count_request(path, response.status_code)
             if response.status_code in _SHED:
                 count("meve.shed", {"meve.shed.kind": _SHED[response.status_code]})
@@ -161,51 +163,16 @@ class _Doors:
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     async def _authenticate(self, request: Request) -> Grant:
-        given = request.headers.getlist("authorization")
-        scheme, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        store, grant = self.kernel.store, None
-        if scheme.lower() == "bearer":  # a thread takes longer than a file, but a server may not answer
+        token, store, grant = read_bearer(request), self.kernel.store, None
+        if token is not None:  # a thread takes longer than a file, but a server may not answer
             grant = (
                 await self._run(lambda: store.authenticate(token))
                 if store.database.is_remote
                 else store.authenticate(token)
             )
         if grant is None:
-            raise DeniedError(401, "unauthenticated", "give a valid bearer token", WWW_Authenticate="Bearer")
+            raise refuse_stranger()
         return grant
-
-
-async def read_body(request: Request, most: int, seconds: float) -> bytes:
-    """Return a request's body.
-
-    Raises:
-        DeniedError: too large or too slow.
-    """
-    body = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            async for part in request.stream():
-                body += part
-                if len(body) > most:
-                    raise DeniedError(413, "too_large", f"a body may have at most {most} bytes", Connection="close")
-    except TimeoutError:
-        raise DeniedError(408, "slow", f"a body must arrive within {seconds} s", Connection="close") from None
-    return bytes(body)
-
-
-def parse_body(body: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of a body.
-
-    Raises:
-        DeniedError: no JSON object.
-    """
-    try:
-        data = parse_json(body)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise DeniedError(400, "no_json", "the body must be a JSON object, nested at most 64 deep")
-    return data
 
 
 def check_fields(data: Mapping[str, Any], *needed: str, optional: tuple[str, ...] = ()) -> None:
@@ -217,35 +184,6 @@ def check_fields(data: Mapping[str, Any], *needed: str, optional: tuple[str, ...
     if not set(needed) <= set(data) <= {*needed, *optional}:
         known = ", ".join([*needed, *(f"{name} (optional)" for name in optional)])
         raise ValidationError(f"the body must hold {known}, got {', '.join(map(ascii, data)) or 'nothing':.200}")
-
-
-def explain(error: Exception) -> DeniedError:
-    """Return the answer to an error; what isn't expected is logged by its type alone."""
-    if isinstance(error, DeniedError):
-        return error
-    if isinstance(error, UnknownIdError):
-        return DeniedError(404, "unknown", str(error))
-    if isinstance(error, DuplicateIdError):
-        return DeniedError(409, "conflict", str(error))
-    if isinstance(error, ValidationError):
-        return DeniedError(422, "invalid", str(error))
-    if isinstance(error, StoreBusyError):
-        return DeniedError(503, "busy", "the kernel's graph is busy: try again", Retry_After="1")
-    if isinstance(error, ClientDisconnect):
-        return DeniedError(400, "no_json", "the client left")
-    _LOG.error(
-        "a request failed: %s", f"{type(error).__name__}: {error}" if isinstance(error, MeveError) else type(error)
-    )
-    if isinstance(error, StorageError):
-        return DeniedError(503, "storage", "the kernel's graph can't be used: see the kernel's log")
-    return DeniedError(500, "internal", "the kernel failed: see its log")
-
-
-async def _answer_http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    assert isinstance(error, HTTPException)
-    status = HTTPStatus(error.status_code)
-    headers = {k.replace("-", "_"): v for k, v in (error.headers or {}).items()}
-    return DeniedError(status, status.name.lower(), status.phrase, **headers).to_response()
 
 
 def _read_entry(row: object, n: int) -> TurnEntry:

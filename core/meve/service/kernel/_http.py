@@ -8,13 +8,13 @@ import socket
 import ssl
 import time
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from meve._fork_safety import ForkSafeLock
 from meve._json_limits import parse_json
 from meve.errors import AdmissibilityError, ConfigurationError
+from meve.service._web.running import is_loopback
 
 MAX_ANSWER = 16 << 20
 """The most bytes of an answer."""
@@ -26,20 +26,6 @@ _BUFFER = 1 << 16
 
 class RefusalError(Exception):
     """An answer of the kernel that is an error."""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class KernelConnection:

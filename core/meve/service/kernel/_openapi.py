@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from meve._version import __version__
+from meve.service._web.openapi import COUNT, Operations, json_content, json_list, json_object, make_document, ref
 from meve.service.kernel.limits import KernelLimits
 from meve.service.kernel.records import MAX_ID, MAX_PARENTS, MAX_PHASES, NAME_PATTERN
 from meve.service.kernel.tokens import MAX_TOKEN, NONCE
@@ -31,45 +31,15 @@ _SHARE_TEXT = {
     "pattern": r"^[0-9](\.[0-9]+)?(e-[0-9]+)?$",
     "description": "A number from 0 to 1, as text, as it is signed.",
 }
-_COUNT = {"type": "integer", "minimum": 0}
-
-
-def _object(properties: dict[str, Any], *, required: tuple[str, ...] | None = None) -> dict[str, Any]:
-    needed = list(properties if required is None else required)
-    kind = {"type": "object", "additionalProperties": False, "properties": properties}
-    return {**kind, "required": needed} if needed else kind
-
-
-def _list(items: dict[str, Any], **limits: int) -> dict[str, Any]:
-    return {"type": "array", "items": items, **limits}
+_OPERATIONS = Operations(_ERRORS, _ALWAYS)
 
 
 def _columns(columns: dict[str, Any], **limits: int) -> dict[str, Any]:
     """Return the schema of a table: one list for each column, all of one length."""
-    return _object({name: _list(schema, **limits) for name, schema in columns.items()})
+    return json_object({name: json_list(schema, **limits) for name, schema in columns.items()})
 
 
-def _ref(name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _json(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    return {"description": description, "content": {"application/json": {"schema": schema}}}
-
-
-def _post(summary: str, name: str, *errors: int) -> dict[str, Any]:
-    answers = {"200": _json(_ref(f"{name}Answer"), "Done.")}
-    answers |= {str(status): _json(_ref("Error"), _ERRORS[status]) for status in sorted((*_ALWAYS, *errors))}
-    body = {"required": True, "content": {"application/json": {"schema": _ref(f"{name}Request")}}}
-    return {"post": {"summary": summary, "security": [{"bearer": []}], "requestBody": body, "responses": answers}}
-
-
-def _get(summary: str, answer: dict[str, Any], *errors: int) -> dict[str, Any]:
-    answers = {"200": answer} | {str(status): _json(_ref("Error"), _ERRORS[status]) for status in errors}
-    return {"get": {"summary": summary, "responses": answers}}
-
-
-def make_document(limits: KernelLimits) -> dict[str, Any]:
+def describe_kernel(limits: KernelLimits) -> dict[str, Any]:
     """Return the document of a kernel with these limits."""
     text = {"type": "string"}
     nonce = {"type": "string", "pattern": f"^{NONCE.pattern}$"}
@@ -85,7 +55,7 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
     }
     entry = {
         "id": _NAME,
-        "parents": _list(_NAME, maxItems=MAX_PARENTS, uniqueItems=True),
+        "parents": json_list(_NAME, maxItems=MAX_PARENTS, uniqueItems=True),
         "phase": _PHASE,
         "time": {"type": ["number", "null"], "minimum": -sys.float_info.max, "maximum": sys.float_info.max},
         "content": _HASH,
@@ -97,7 +67,7 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "edge": {"enum": ["parent", "child", "sibling"]},
         "reason": {"enum": ["edge", "priority", "max_turns"]},
         "priority": _SHARE_TEXT,
-        "turns": _COUNT,
+        "turns": COUNT,
     }
     answer = {
         "turns": _columns(turn, maxItems=limits.slice_turns),
@@ -106,38 +76,36 @@ def make_document(limits: KernelLimits) -> dict[str, Any]:
         "token": {"type": "string", "maxLength": MAX_TOKEN},
     }
     schemas = {
-        "Error": _object({"error": _object({"code": text, "message": text})}),
-        "Policy": _object(policy, required=()),
-        "SliceRequest": _object(
-            {"conversation": _NAME, "anchor": _NAME, "policy": _ref("Policy"), "nonce": nonce},
+        "Policy": json_object(policy, required=()),
+        "SliceRequest": json_object(
+            {"conversation": _NAME, "anchor": _NAME, "policy": ref("Policy"), "nonce": nonce},
             required=("conversation", "anchor"),
         ),
-        "SliceAnswer": _object(answer),
-        "Turn": _object(entry, required=("id", "content")),
-        "TurnsRequest": _object({"conversation": _NAME, "turns": _list(_ref("Turn"), maxItems=limits.batch_turns)}),
-        "TurnsAnswer": _object({"added": _COUNT, "turns": _COUNT, "version": _HASH}),
-        "ForgetRequest": _object({"conversation": _NAME}),
-        "ForgetAnswer": _object({"erased": _COUNT}),
-        "Health": _object({"status": {"const": "ok"}, "key": text, "algorithm": text, "version": text}),
+        "SliceAnswer": json_object(answer),
+        "Turn": json_object(entry, required=("id", "content")),
+        "TurnsRequest": json_object(
+            {"conversation": _NAME, "turns": json_list(ref("Turn"), maxItems=limits.batch_turns)}
+        ),
+        "TurnsAnswer": json_object({"added": COUNT, "turns": COUNT, "version": _HASH}),
+        "ForgetRequest": json_object({"conversation": _NAME}),
+        "ForgetAnswer": json_object({"erased": COUNT}),
+        "Health": json_object({"status": {"const": "ok"}, "key": text, "algorithm": text, "version": text}),
     }
     metrics = {
         "description": "Counters, in the text format of Prometheus.",
         "content": {"text/plain": {"schema": text}},
     }
-    page = {"description": "The page.", "content": {"text/html": {"schema": text}}}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "MeVe graph kernel", "version": __version__},
-        "paths": {
-            "/slice": _post("Cut and sign the slice for a turn.", "Slice", 404),
-            "/turns": _post("Add turns to a conversation, parents before their replies.", "Turns", 403, 404, 409),
-            "/forget": _post("Erase a conversation.", "Forget", 403),
-            "/health": _get(
-                "Tell whether the kernel works, and which key signs.", _json(_ref("Health"), "It works."), 503
-            ),
-            "/metrics": _get("Count requests and slices.", metrics),
-            "/openapi.json": _get("Return this document.", _json({"type": "object"}, "This document.")),
-            "/docs": _get("Return this document as a page.", page),
-        },
-        "components": {"schemas": schemas, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
+    post = _OPERATIONS.post
+    paths = {
+        "/slice": post("Cut and sign the slice for a turn.", "Slice", 404),
+        "/turns": _OPERATIONS.post(
+            "Add turns to a conversation, parents before their replies.", "Turns", 403, 404, 409
+        ),
+        "/forget": post("Erase a conversation.", "Forget", 403),
+        "/health": _OPERATIONS.get(
+            "Tell whether the kernel works, and which key signs.", json_content(ref("Health"), "It works."), 503
+        ),
+        "/metrics": _OPERATIONS.get("Count requests and slices.", metrics),
+        **_OPERATIONS.get_document_and_page(),
     }
+    return make_document("MeVe graph kernel", paths, schemas)

@@ -24,7 +24,7 @@ def make_page(document: Mapping[str, Any]) -> str:
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style><h1>{title}</h1>',
         '<p>This page shows <a href="openapi.json">openapi.json</a>. '
-        "Send the bearer token of a tenant in the header <code>Authorization</code> where a path asks for one.</p>",
+        "Send the bearer token in the header <code>Authorization</code> where a path asks for one.</p>",
     ]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

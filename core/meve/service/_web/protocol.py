@@ -1,4 +1,4 @@
-"""Connections of a kernel: HTTP/1.1 by h11, with a time limit for headers, which uvicorn doesn't have."""
+"""Connections: HTTP/1.1 by h11, with a time limit for headers, which uvicorn doesn't have."""
 
 import asyncio
 import socket
@@ -10,7 +10,7 @@ HEADER_SECONDS = 10.0
 """The longest time in which the headers of a request may arrive."""
 
 
-class KernelProtocol(H11Protocol):
+class TimedProtocol(H11Protocol):
     """Closes a connection whose next request doesn't arrive whole, headers included, in time."""
 
     _limit: asyncio.TimerHandle | None = None
