@@ -27,6 +27,24 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
+def replace_private(path: Path, text: str) -> None:
+    """Write a text to a private file in place of the old one; a crash leaves the old one whole.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    fresh = path.with_name(f"{path.name}.new")
+    write_private(fresh, text)
+    with fresh.open("rb") as file:
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def is_private(descriptor: int) -> bool:
+    """Return whether nobody but its owner may read or write an open file; modes are known on POSIX only."""
+    return os.name != "posix" or not stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077
+
+
 def _open(path: str, flags: int) -> int:
     """Open an empty file, and set its mode if it is a regular file: the umask may have taken bits from a new one's."""
     descriptor = os.open(path, flags, MODE)

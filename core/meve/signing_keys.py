@@ -8,7 +8,6 @@ import json
 import os
 import re
 import secrets
-import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from meve._json_limits import parse_json
+from meve._private_files import is_private
 from meve.errors import ConfigurationError, UnknownIdError
 
 Algorithm: TypeAlias = Literal["ed25519", "hmac-sha256"]
@@ -254,7 +254,7 @@ def _index(keys: Iterable[_Key]) -> dict[str, _Key]:
 def _read(path: Path, remedy: str, *, private: bool = False) -> str:
     try:
         with path.open(encoding="utf-8") as file:
-            if private and os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+            if private and not is_private(file.fileno()):
                 raise ConfigurationError(f"{path} may be read by others than its owner: chmod 600 {path}")
             return file.read()
     except FileNotFoundError as cause:

@@ -16,6 +16,7 @@ from meve.cli.index import index
 from meve.cli.info import info
 from meve.cli.kernel import kernel_app
 from meve.cli.memory import memory_app
+from meve.cli.serve import serve_app
 from meve.cli.train_verifier import train_verifier
 
 app = typer.Typer(
@@ -36,6 +37,7 @@ app.command("demo")(handle_errors(demo))
 app.add_typer(bench_app)
 app.add_typer(memory_app)
 app.add_typer(kernel_app)
+app.add_typer(serve_app)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,6 +1,5 @@
 """`meve kernel`: runs the graph kernel, and manages its keys and its tenants' tokens."""
 
-import os
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -146,13 +145,9 @@ def _open_store(graph: str, *, create: bool = False) -> "GraphStore":
 
 
 def _save(signing: "SigningKeys", path: Path) -> None:
-    from meve._private_files import write_private
+    from meve._private_files import replace_private
 
-    fresh = path.with_name(f"{path.name}.new")
-    write_private(fresh, signing.to_json())
-    with fresh.open("rb") as file:
-        os.fsync(file.fileno())
-    fresh.replace(path)  # a crash leaves the old file whole
+    replace_private(path, signing.to_json())
 
 
 for _command, _name in (

@@ -188,7 +188,7 @@ def explain(
         return
     for each in explanations:
         print_line(f"{each.record.id}: {each.record.text}", "bold")
-        print_line(f"  score {each.score:.2f}, reflection {each.reflection:.0f}; {each.why}")
+        print_line(f"  score {each.score or 0:.2f}, reflection {each.reflection:.0f}; {each.why}")
         for event in each.events:
             print_line(f"  {event.at:%Y-%m-%d %H:%M:%S} {event.action}: {event.reason}", "dim")
     if not explanations:

@@ -1,7 +1,7 @@
 """The tools of agents that both wrappers offer: remember, recall, update, forget and explain one user's memories."""
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 
 from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
+from meve.memory._audit.subject_access import Explanation
 from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
 from meve.memory._recall.searcher import Recall
 from meve.memory._wrapper_support import check_memory, check_search
@@ -18,7 +19,7 @@ from meve.memory.records import MemoryRecord, UserId
 
 TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
 NO_MEMORY_MESSAGE = "Nothing is remembered about this."
-_MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
+MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
 """Errors that the model can react to: they are returned to it instead of raised."""
 
 ToolResult = tuple[str, dict[str, Any]]
@@ -92,6 +93,13 @@ class MemoryTools:
 
     def call(self, name: str, caller: ToolCaller, *arguments: str) -> ToolResult:
         """Run a tool with the arguments of the model, in their order; errors that concern the model become text."""
+        try:
+            return self.run(name, caller, *arguments)
+        except MODEL_ERRORS as error:
+            return describe_failure(error), {}
+
+    def run(self, name: str, caller: ToolCaller, *arguments: str) -> ToolResult:
+        """Run a tool with the arguments of the model, in their order. Raise MODEL_ERRORS where it is wrong."""
         functions: dict[str, Callable[..., ToolResult]] = {
             "remember": self._remember,
             "recall": self._recall,
@@ -99,10 +107,7 @@ class MemoryTools:
             "forget": self._forget,
             "explain": self._explain,
         }
-        try:
-            return functions[name](caller, *arguments)
-        except _MODEL_ERRORS as error:
-            return f"The call failed: {quote_line(str(error))}", {}
+        return functions[name](caller, *arguments)
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
         day = self.memory.clock.now().date().isoformat()
@@ -128,8 +133,13 @@ class MemoryTools:
         return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
 
     def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
+        text, recall = self.show_recall(caller, query)
+        return text, recall.to_dict()
+
+    def show_recall(self, caller: ToolCaller, query: str) -> tuple[str, Recall]:
+        """Return what is remembered about a query, as text for the model and as a recall."""
         recall = self.recall(query, user_id=caller.user_id)
-        return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall.to_dict()
+        return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
         former = self._check_shown(record_id, caller, "updated")
@@ -166,14 +176,18 @@ class MemoryTools:
         return content, {"erased": list(result.erased), "held": dict(result.held), "left_closed": left}
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
-        explained = self.memory.explain(query, user_id=caller.user_id)
-        visible = [each for each in explained if each.record.policy_class in self._visible_classes]
-        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
+        text, visible = self.show_explanations(self.memory.explain(query, user_id=caller.user_id))
         account = [
             {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
             for each in visible
         ]
-        return quote_texts(lines) or NO_MEMORY_MESSAGE, {"explained": account}
+        return text, {"explained": account}
+
+    def show_explanations(self, explained: Iterable[Explanation]) -> tuple[str, list[Explanation]]:
+        """Return the explanations that the tools may show, as text for the model and as a list."""
+        visible = [each for each in explained if each.record.policy_class in self._visible_classes]
+        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
+        return quote_texts(lines) or NO_MEMORY_MESSAGE, visible
 
     @property
     def _visible_classes(self) -> Collection[str]:
@@ -182,6 +196,11 @@ class MemoryTools:
         classes = self.search.get("classes") or policy.classes
         include_private = self.search.get("include_private", False)
         return [name for name in classes if include_private or not policy.rule(name).on_request]
+
+
+def describe_failure(error: Exception) -> str:
+    """Return what the model reads of an error."""
+    return f"The call failed: {quote_line(str(error))}"
 
 
 def _normalize(text: str) -> str:

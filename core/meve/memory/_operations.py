@@ -15,7 +15,7 @@ from meve.conversation.conservation import ConservationMetrics
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError, ValidationError, show
 from meve.memory._async_runner import AsyncRunner, as_async
-from meve.memory._audit.subject_access import Explanation, explain_recall, export_user
+from meve.memory._audit.subject_access import Explanation, explain_recall, explain_record, export_user
 from meve.memory._feedback.reflector import Reflector
 from meve.memory._import.importer import Importer, ImportReport
 from meve.memory._import.rows import ImportFormat, RowRules
@@ -65,6 +65,7 @@ class Operations(NotPicklable):
     _sentences: SentenceHashes
     run_async: AsyncRunner
     closed: bool
+    get: Callable[..., MemoryRecord]
 
     def hold(self, id: str, *, user_id: UserId, why: str = "held", reason: str = "on request") -> None:
         """Let nothing change or erase a record until `release`, not even `forget_user` or expiry.
@@ -255,6 +256,16 @@ class Operations(NotPicklable):
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
 
+    def explain_record(self, id: str, *, user_id: UserId) -> Explanation:
+        """Return why a record of the user, or a shared one, is kept, and its entries of the audit log; without a score.
+
+        Raises:
+            UnknownIdError: the user has no record of that id, or it has expired.
+        """
+        user = user_key(user_id)
+        shared_scores = self._runtime.store.shared_scores(user)
+        return explain_record(self._runtime, user, self.get(id, user_id=user_id), None, shared_scores)
+
     @reported("meve.maintain", describe_maintenance)
     def maintain(self, *, user_id: UserId | None = None, dry_run: bool = False) -> MaintenanceReport:
         """Erase expired records, close duplicates and contradicted records, and archive those beyond the cap.
@@ -336,7 +347,7 @@ class Operations(NotPicklable):
         return self._runtime.store.counts()
 
     aexport, aexplain = as_async(export, is_read=True), as_async(explain, is_read=True)
-    astats = as_async(stats, is_read=True)
+    aexplain_record, astats = as_async(explain_record, is_read=True), as_async(stats, is_read=True)
     arecord_outcome = as_async(record_outcome)
     ahold, arelease, arestore = as_async(hold), as_async(release), as_async(restore)
     aadd_shared, adelete_shared = as_async(add_shared), as_async(delete_shared)

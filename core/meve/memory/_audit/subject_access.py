@@ -1,5 +1,6 @@
 """Subject access: explains which memories exist on a topic and why, and exports all data of a user."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from meve.memory._audit.chain import AuditEvent
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, UserId
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, UserId
 from meve.memory.stores.protocol import EventQuery
 
 
@@ -16,8 +17,8 @@ class Explanation:
     """A memory, and why it is kept."""
 
     record: MemoryRecord
-    score: float
-    """Score of the record for the query, as in a search."""
+    score: float | None
+    """Score of the record for the query, as in a search; None if there was no query."""
     reflection: float
     """Reflection score now, from 0 to 100."""
     why: str
@@ -32,35 +33,42 @@ def explain_recall(
     runtime: MemoryRuntime, user: str, recall: Recall, archive: Recall | None = None
 ) -> list[Explanation]:
     """Return explanations of recalled memories, and of those recalled from the archive, best first."""
-    explanations = []
     shared_scores = runtime.store.shared_scores(user)
     scored = {hit.id: (hit, score) for hit, score in [*_scored_records(archive), *_scored_records(recall)]}
-    for hit, score in sorted(scored.values(), key=lambda each: -each[1]):
-        key = user if hit.user_id is not None else SHARED
-        stored = runtime.store.find(key, hit.id)
-        record = hit if stored is None else stored.record  # has the time of the last recall
-        keys = dict.fromkeys((key, user))  # events of a shared record are logged for it and for this user
-        events = [event for k in keys for event in runtime.store.events(EventQuery(user=k, record=hit.id))]
-        events.sort(key=lambda event: event.seq)
-        added = next((event for event in events if event.action in ("add", "restore")), None)
-        until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-        because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
-        rule = f"{record.policy_class}, from {record.source}; stays {until}"
-        rule += "; archived" if hit.archived else ""
-        rule += f"; {_describe_end(record)}" if record.is_closed else ""
-        hold = f"; on hold: {record.hold}" if record.hold else ""
-        shared = shared_scores.get(record.id) if record.user_id is None else None
-        explanations.append(
-            Explanation(
-                record=record,
-                score=score,
-                reflection=decay_reflection(record, runtime.policy, runtime.clock.now(), shared),
-                why=f"{because}; {rule}{hold}",
-                events=tuple(events),
-                archived=hit.archived,
-            )
-        )
-    return explanations
+    best_first = sorted(scored.values(), key=lambda each: -each[1])
+    return [explain_record(runtime, user, hit, score, shared_scores) for hit, score in best_first]
+
+
+def explain_record(
+    runtime: MemoryRuntime,
+    user: str,
+    hit: MemoryRecord,
+    score: float | None,
+    shared_scores: Mapping[str, SharedScore],
+) -> Explanation:
+    """Return the explanation of one memory of a user, or of a shared one."""
+    key = user if hit.user_id is not None else SHARED
+    stored = runtime.store.find(key, hit.id)
+    record = hit if stored is None else stored.record  # has the time of the last recall
+    keys = dict.fromkeys((key, user))  # events of a shared record are logged for it and for this user
+    events = [event for k in keys for event in runtime.store.events(EventQuery(user=k, record=hit.id))]
+    events.sort(key=lambda event: event.seq)
+    added = next((event for event in events if event.action in ("add", "restore")), None)
+    until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+    because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
+    rule = f"{record.policy_class}, from {record.source}; stays {until}"
+    rule += "; archived" if hit.archived else ""
+    rule += f"; {_describe_end(record)}" if record.is_closed else ""
+    hold = f"; on hold: {record.hold}" if record.hold else ""
+    shared = shared_scores.get(record.id) if record.user_id is None else None
+    return Explanation(
+        record=record,
+        score=score,
+        reflection=decay_reflection(record, runtime.policy, runtime.clock.now(), shared),
+        why=f"{because}; {rule}{hold}",
+        events=tuple(events),
+        archived=hit.archived,
+    )
 
 
 def _describe_end(record: MemoryRecord) -> str:

@@ -1,7 +1,23 @@
-"""Limits of how often somebody may ask."""
+"""Limits of requests, and how often somebody may ask."""
 
 import threading
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from meve.errors import ConfigurationError
+
+
+def check_limits(limits: Any) -> None:  # noqa: ANN401 - any dataclass
+    """Check that each field is a whole number of at least 1.
+
+    Raises:
+        ConfigurationError: one isn't.
+    """
+    for field in fields(limits):
+        value = getattr(limits, field.name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ConfigurationError(f"{field.name} must be a whole number of at least 1, got {value!r:.40}")
 
 
 class RateLimiter:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import uvicorn
     from starlette.applications import Starlette
 
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine.
@@ -43,7 +45,7 @@ def run_app(make_config: "Callable[[], uvicorn.Config]", host: str, port: int, a
     """
     import uvicorn
 
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")  # uvicorn shows only its own log
+    logging.basicConfig(format=LOG_FORMAT)  # uvicorn shows only its own log
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # uvicorn raises a signal again once it has stopped
     with listen(host, port) as listener, contextlib.suppress(KeyboardInterrupt):
         name = f"[{host}]" if listener.family == socket.AF_INET6 else host

@@ -1,8 +1,6 @@
 """The graph of turns and the bearer tokens of tenants."""
 
-import hashlib
 import json
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from typing import TypeAlias
 
 from meve._json_limits import parse_json
 from meve.errors import DuplicateIdError, StoreCorruptError, UnknownIdError, ValidationError
+from meve.service._web.bearer_tokens import hash_token, make_token
 from meve.service.kernel._graphs import GraphDatabase, Rows
 from meve.service.kernel.records import TurnEntry, chain_version, check_name, first_version
 
@@ -169,7 +168,7 @@ class GraphStore:
         """
         check_name(name, "name")
         check_name(tenant, "tenant")
-        token = f"mvk_{secrets.token_urlsafe(32)}"
+        token = make_token("mvk")
         with self.database.writing() as rows:
             made = rows.execute(
                 "INSERT INTO kernel_tokens (hash, name, tenant, may_add, created) VALUES (?, ?, ?, ?, ?) "
@@ -226,8 +225,3 @@ class GraphStore:
             f"the turns of {conversation!r:.80} in {self.database.name} don't yield the version of their graph: it was "
             "altered; restore it, or forget the conversation and add its turns anew"
         )
-
-
-def hash_token(token: str) -> str:
-    """Return the hash under which a bearer token is stored; tokens are random, so no salt is needed."""
-    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()

@@ -1,8 +1,8 @@
 """What one request, one conversation and one tenant may take from a kernel."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-from meve.errors import ConfigurationError
+from meve.service._web.rates import check_limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,4 @@ class KernelLimits:
     """The most turns in the graphs, and in the slices, that are kept in memory; 100 bytes of a slice count as one."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ConfigurationError(f"{field.name} must be a whole number of at least 1, got {value!r:.40}")
+        check_limits(self)
