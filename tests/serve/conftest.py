@@ -2,6 +2,9 @@ import pytest
 
 pytest.importorskip("mcp", reason="NOT TESTED: meve serve needs the extra serve")
 
+from typer.testing import CliRunner
+
+from meve.cli.app import app
 from tests.serve.servers import make_index, make_tokens, open_memory, serve
 
 
@@ -25,3 +28,9 @@ def served(index, tmp_path_factory):
         with serve(index, memory, tokens=tokens) as served:
             served.tokens = given
             yield served
+
+
+@pytest.fixture
+def meve():
+    """Return a function that runs a command line and returns its result."""
+    return lambda *arguments: CliRunner().invoke(app, [str(each) for each in arguments])

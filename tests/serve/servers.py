@@ -47,6 +47,7 @@ class Served:
 
     def __init__(self, url):
         self.url, self.tokens = url, {}
+        self.port = int(url.rpartition(":")[2])
 
     def post(self, name, body, who="anna", **options):
         headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}

@@ -1,8 +1,8 @@
 """Who may ask: the host and origin that a request names, its bearer token, its rate and its body."""
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,6 +21,7 @@ from meve.service.server.limits import ServerLimits
 from meve.service.server.operations import Caller
 from meve.service.server.tokens import TokenFile
 
+_HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?", re.ASCII)
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -45,20 +46,14 @@ class HostGuard:
     def _check(self, request: Request) -> None:
         given = request.headers.getlist("host")
         host = given[0].lower() if len(given) == 1 else ""
-        if _name(f"http://{host}") not in self.hosts:
+        named = _HOST.fullmatch(host)
+        if named is None or named["name"].strip("[]") not in self.hosts:
             raise DeniedError(421, "host", "this server isn't known by the name in Host: see --allow-host")
         origins = request.headers.getlist("origin")
         own = {f"http://{host}", f"https://{host}"}
         site = request.headers.get("sec-fetch-site", "none")
         if any(origin.lower() not in own for origin in origins) or site not in ("none", "same-origin"):
             raise DeniedError(403, "origin", "pages of other sites may not ask this server")
-
-
-def _name(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
 
 
 def allowed_hosts(host: str, named: Collection[str]) -> Collection[str]:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from meve.memory.records import ID_LENGTH
 
@@ -10,7 +10,7 @@ MAX_QUERY = 4_000
 """The most characters of a question."""
 MAX_TEXT = 10_000
 """The most characters of a memory."""
-_SOME_TEXT = r"^[^\x00]*[^\x00\s][^\x00]*$"
+_SOME_TEXT = r"^\s*[^\x00\s][^\x00]*$"
 """Not blank, and without U+0000."""
 
 
@@ -18,6 +18,13 @@ def _text(most: int, description: str) -> Any:  # noqa: ANN401 - a field of pyda
     return Field(min_length=1, max_length=most, pattern=_SOME_TEXT, description=description)
 
 
+def _as_int(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_AsInt = BeforeValidator(_as_int)  # JSON also writes 3 as 3.0
+_Limit = Annotated[int, Field(ge=1, le=50), _AsInt]
+_Tokens = Annotated[int, Field(ge=16, le=16_000), _AsInt]
 _Query = Annotated[str, _text(MAX_QUERY, "What to look for, as the user would ask it, such as: Where do I live?")]
 _Fact = Annotated[str, _text(MAX_TEXT, "One fact about the user, as a full sentence.")]
 _Id = Annotated[str, _text(ID_LENGTH, "The id of the memory, as `recall` or `explain` names it.")]
@@ -33,9 +40,9 @@ class SearchDocumentsRequest(Model):
     """A question to the documents."""
 
     query: Annotated[str, _text(MAX_QUERY, "The question, in full.")]
-    limit: Annotated[int | None, Field(ge=1, le=50, description="The most passages; no limit by default.")] = None
+    limit: Annotated[_Limit | None, Field(description="The most passages; no limit by default.")] = None
     max_tokens: Annotated[
-        int | None, Field(ge=16, le=16_000, description="The most tokens of the passages; by default the index's.")
+        _Tokens | None, Field(description="The most tokens of the passages; by default the index's.")
     ] = None
 
 

@@ -113,6 +113,8 @@ class TokenFile:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
+        if not self.path.absolute().parent.is_dir():
+            raise ConfigurationError(f"there is no folder {self.path.absolute().parent} for the token file")
         try:
             with FileLock(self.path.with_name(f"{self.path.name}.lock"), timeout=10):
                 yield

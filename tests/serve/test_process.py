@@ -1,0 +1,227 @@
+"""`meve serve` as a process, with the models that ship, until it is stopped or its client dies."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from meve import Retriever
+from meve.memory import GovernedMemory
+from tests.serve.servers import TEXTS, Served
+
+MEVE = [sys.executable, "-c", "from meve.cli import main; main()"]
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEVE_")}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with an index."""
+    folder = tmp_path_factory.mktemp("files")
+    Retriever.from_texts(TEXTS).save(folder / "index")
+    return folder
+
+
+def run(*arguments):
+    command = [*MEVE, "serve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
+
+
+@contextmanager
+def serving(*arguments, log):
+    """Run a server; yield the process and its URL."""
+    with log.open("a") as errors:
+        process = subprocess.Popen(
+            [*MEVE, "serve", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE, stderr=errors, text=True,
+            env=ENVIRONMENT,
+        )  # fmt: skip
+    try:
+        line = process.stdout.readline()
+        match = re.match(r"listening on (http://127\.0\.0\.1:\d+): REST", line)
+        assert match, (line, log.read_text())
+        yield process, match[1]
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def wait_for(condition):
+    until = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_tokens_are_granted_served_and_revoked_and_sigterm_closes_the_memory(folder, tmp_path):
+    tokens, memory, log = (tmp_path / name for name in ("tokens.json", "memory.db", "log"))
+    bearer = run("grant", "--user", "anna", "--tokens", tokens, "--name", "laptop").stdout.strip()
+    reader = run("grant", "--user", "anna", "--tokens", tokens, "--read-only").stdout.strip()
+    assert re.fullmatch(
+        r"laptop  anna  reads and writes\nanna-\w{6}  anna  reads\n", run("tokens", "--tokens", tokens).stdout
+    )
+    options = ("--index", folder / "index", "--memory", memory, "--tokens", tokens)
+    with serving(*options, log=log) as (process, url):
+        served = Served(url)
+        served.tokens = {"anna": bearer, "reader": reader}
+        assert "Water tomatoes" in served.post("search_documents", {"query": "How often are tomatoes watered?"}).text
+        assert served.post("remember", {"text": "Anna waters the roses on Mondays."}).json()["added"]
+        assert "Mondays" in served.post("recall", {"query": "When are the roses watered?"}, "reader").text
+        with pytest.raises(OSError):  # noqa: PT011 - bound to loopback's first address, not to all
+            socket.create_connection(("127.0.0.2", served.port), 5).close()
+        assert "revoked laptop" in run("revoke", "laptop", "--tokens", tokens).stdout
+        assert served.post("recall", {"query": "roses"}).status_code == 401
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert not [*tmp_path.glob("memory.db-*")]  # it closed the file, which is whole without its log
+    with GovernedMemory.open(memory) as opened:
+        assert [record.text for record in opened.list(user_id="anna")] == ["Anna waters the roses on Mondays."]
+    written = log.read_text()
+    assert "roses" not in written
+    assert bearer not in written
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "there is nothing to serve"),
+        (("--memory", "m.db"), "--memory needs --user"),
+        (("--memory", "m.db", "--user", "anna", "--host", "0.0.0.0"), "0.0.0.0 is open to other machines"),
+        (("--memory", "m.db", "--user", "anna", "--host", "::"), ":: is open to other machines"),
+        (("--memory", "m.db", "--user", "anna", "--tokens", "t"), "leave --user out"),
+        (("--memory", "m.db", "--user", "anna", "--tokens", "t", "--stdio"), "leave --tokens out"),
+        (("--memory", "m.db", "--tokens", "nowhere"), "there is no token file nowhere"),
+    ],
+)
+def test_server_does_not_start(meve, tmp_path, monkeypatch, options, told):
+    monkeypatch.chdir(tmp_path)
+    result = meve("serve", *options)
+    assert result.exit_code == 1
+    assert told in " ".join(result.stderr.split())
+    assert not [*tmp_path.iterdir()]
+
+
+def test_all_addresses_need_a_host_name(meve, tmp_path):
+    assert meve("serve", "grant", "--user", "anna", "--tokens", tmp_path / "t").exit_code == 0
+    result = meve("serve", "--memory", tmp_path / "m.db", "--tokens", tmp_path / "t", "--host", "0.0.0.0")
+    assert (result.exit_code, "--allow-host" in result.stderr) == (1, True)
+
+
+STDIO = ("serve", "--stdio", "--user", "anna")
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_reference_client_is_served_over_stdio(folder, tmp_path, mode):
+    arguments = [*MEVE[1:], *STDIO, "--index", str(folder / "index"), "--memory", str(tmp_path / "memory.db")]
+    server = StdioServerParameters(command=MEVE[0], args=arguments, env=ENVIRONMENT)
+    async with Client(server, mode=mode) as client:
+        found = await client.call_tool("search_documents", {"query": "How often are tomatoes watered?"})
+        assert "Water tomatoes" in found.content[0].text
+        kept = await client.call_tool("remember", {"text": "Anna waters the roses on Mondays."})
+        told = await client.read_resource(f"meve://memory/{kept.structured_content['id']}")
+        assert "a model asked for it" in told.contents[0].text
+    assert not [*tmp_path.glob("memory.db-*")]
+
+
+@contextmanager
+def stdio_process(memory, log):
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            [*MEVE, *STDIO, "--memory", str(memory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+            text=True, env=ENVIRONMENT,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+CALL = {
+    "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+    "params": {"name": "remember", "arguments": {"text": "Anna waters the roses on Mondays."}},
+}  # fmt: skip
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+}  # fmt: skip
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def say(process, *messages):
+    for message in messages:
+        process.stdin.write(json.dumps(message) + "\n")
+    process.stdin.flush()
+
+
+@pytest.mark.parametrize("end", ["closed", "SIGTERM", "SIGINT"])
+def test_stdio_server_ends_and_closes_the_memory(tmp_path, end):
+    memory = tmp_path / "memory.db"
+    with stdio_process(memory, tmp_path / "log") as process:
+        say(process, HELLO)
+        assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "meve"
+        say(process, READY, CALL)
+        assert not json.loads(process.stdout.readline())["result"]["isError"]
+        if end == "closed":
+            process.stdin.close()
+        else:
+            process.send_signal(getattr(signal, end))
+        assert process.wait(30) == 0, (tmp_path / "log").read_text()
+    assert not [*tmp_path.glob("memory.db-*")]
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_killed_clients_leave_no_thread_at_work(folder, tmp_path):
+    """More clients than threads die in the midst of a request; what they wrote is kept, and others are served."""
+    options = ("--memory", tmp_path / "memory.db", "--user", "anna", "--rate", 10_000, "--burst", 10_000)
+    with serving(*options, log=tmp_path / "log") as (process, url):
+        served = Served(url)
+
+        def die(n):
+            body = json.dumps({"text": f"Book number {n} is red."}).encode()
+            with socket.create_connection(("127.0.0.1", served.port), 20) as connection:
+                lines = ["POST /v1/remember HTTP/1.1", "Host: localhost", "Content-Type: application/json"]
+                head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode()
+                connection.sendall(head + body if n % 2 else head + body[:5])
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # as if killed
+
+        threads = [threading.Thread(target=die, args=(n,)) for n in range(40)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        wait_for(lambda: served.post("recall", {"query": "Which books are red?"}, timeout=30).status_code == 200)
+        tasks = f"/proc/{process.pid}/task"
+        if os.path.isdir(tasks):
+            before = len(os.listdir(tasks))
+            for _ in range(20):
+                assert served.post("recall", {"query": "Which books are red?"}).status_code == 200
+            assert len(os.listdir(tasks)) <= before
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert "rror" not in (tmp_path / "log").read_text()
+
+
+async def test_llama_index_calls_the_tools(folder, tmp_path):
+    mcp = pytest.importorskip("llama_index.tools.mcp", reason="NOT TESTED: needs llama-index-tools-mcp")
+    run("grant", "--user", "anna", "--tokens", tmp_path / "tokens")
+    bearer = run("grant", "--user", "anna", "--tokens", tmp_path / "tokens").stdout.strip()
+    options = ("--index", folder / "index", "--memory", tmp_path / "m.db", "--tokens", tmp_path / "tokens")
+    with serving(*options, log=tmp_path / "log") as (_, url):
+        client = mcp.BasicMCPClient(f"{url}/mcp", headers={"Authorization": f"Bearer {bearer}"})
+        tools = {tool.metadata.name: tool for tool in await mcp.McpToolSpec(client).to_tool_list_async()}
+        assert set(tools) == {"search_documents", "remember", "recall", "update", "forget", "explain"}
+        found = await tools["search_documents"].acall(query="How often are tomatoes watered?")
+        assert "Water tomatoes" in found.content
+        await tools["remember"].acall(text="Anna waters the roses on Mondays.")
+        assert "Mondays" in (await tools["recall"].acall(query="When are the roses watered?")).content
+        await client.http_client.aclose()

@@ -1,0 +1,171 @@
+"""REST: answers, refusals and limits, and random requests by the OpenAPI document."""
+
+import json
+import logging
+import socket
+import warnings
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from meve.service.server import _models
+from tests.serve.servers import make_tokens, serve
+
+schemathesis = pytest.importorskip("schemathesis")
+
+QUERY = {"query": "Water tomatoes three times a week"}
+SETTINGS = settings(
+    max_examples=15, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+POSTS = ("search_documents", "remember", "recall", "update", "forget", "explain")
+
+
+def test_operations_answer_with_the_fields_of_mcp(served):
+    found = served.post("search_documents", QUERY).json()
+    assert found["sufficient"]
+    assert found["passages"][0] | {"score": 1, "tokens": 1} == {
+        "id": "p0000001", "title": "", "score": 1, "verified": True, "tokens": 1,
+    }  # fmt: skip
+    trace = served.post("explain", {"what": "trace", "about": found["trace_id"]}).json()["trace"]
+    assert trace["candidates"][0]["id"] == "p0000001"
+    kept = served.post("remember", {"text": "Anna reads in the evening."}).json()
+    assert [each["id"] for each in served.post("recall", {"query": "When does Anna read?"}).json()["memories"]] == [
+        kept["id"]
+    ]
+    changed = served.post("update", {"id": kept["id"], "text": "Anna reads in the morning."}).json()
+    assert changed["replaced"] == kept["id"]
+    assert served.post("forget", {"id": changed["id"]}).json()["held"] == {}
+
+
+@pytest.mark.parametrize(
+    ("who", "name", "body", "status", "code"),
+    [
+        ("nobody", "recall", QUERY, 401, "unauthenticated"),
+        ("reader", "remember", {"text": "I like tea."}, 403, "forbidden"),
+        ("reader", "update", {"id": "a", "text": "I like tea."}, 403, "forbidden"),
+        ("reader", "forget", {"id": "a"}, 403, "forbidden"),
+        ("anna", "nothing", {}, 404, "not_found"),
+        ("anna", "forget", {"id": "nothing"}, 404, "unknown"),
+        ("anna", "explain", {"what": "trace", "about": "nothing"}, 404, "unknown"),
+        ("anna", "remember", {"text": "a" * 200_000}, 413, "too_large"),
+        ("anna", "recall", {"query": "a", "user_id": "bob"}, 422, "invalid"),
+        ("anna", "recall", {"query": 5}, 422, "invalid"),
+        ("anna", "recall", {}, 422, "invalid"),
+        ("anna", "recall", [], 400, "no_json"),
+    ],
+)
+def test_request_is_refused(served, caplog, who, name, body, status, code):
+    answer = served.post(name, body, who)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("path", ["/v1/recall", "/mcp"])
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:8322"}, 421),
+        ({"Host": "evil.example@127.0.0.1"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Authorization": "Basic YTpi"}, 401),
+    ],
+)
+def test_strange_sites_and_hosts_are_refused(served, path, headers, status):
+    """A page in a browser can reach loopback, and give a name of its own this address (DNS rebinding)."""
+    given = {"Authorization": f"Bearer {served.tokens['anna']}", "Content-Type": "application/json", **headers}
+    answer = httpx.post(served.url + path, content=json.dumps(QUERY), headers=given)
+    assert answer.status_code == status
+    if status in (403, 421):
+        assert httpx.get(f"{served.url}/health", headers=headers).status_code == status
+
+
+def test_page_of_the_server_itself_may_ask(served):
+    headers = {
+        "Authorization": f"Bearer {served.tokens['anna']}",
+        "Origin": served.url,
+        "Sec-Fetch-Site": "same-origin",
+    }
+    assert httpx.post(f"{served.url}/v1/recall", json=QUERY, headers=headers).status_code == 200
+
+
+def test_rate_is_limited_for_each_user(index, tmp_path):
+    tokens, given = make_tokens(tmp_path)
+    with serve(index, tokens=tokens, requests_per_second=1, burst=3) as served:
+        served.tokens = given
+        statuses = [served.post("search_documents", QUERY, who).status_code for who in ("anna", "reader", "anna")]
+        assert statuses == [200, 200, 200]
+        refused = served.post("search_documents", QUERY)
+        assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
+        headers = {"Authorization": f"Bearer {given['anna']}"}
+        assert httpx.post(f"{served.url}/mcp", json={}, headers=headers).status_code == 429
+        assert served.post("search_documents", QUERY, "bob").status_code == 200
+
+
+def test_slow_body_is_refused(index):
+    begin = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    with (
+        serve(index, user=None, body_seconds=1) as served,
+        socket.create_connection(("127.0.0.1", served.port), 20) as connection,
+    ):
+        connection.sendall(begin.encode())
+        assert b" 408 " in connection.recv(4096)
+
+
+def test_failure_is_logged_without_what_was_asked(index, memory, caplog, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("the diary says")
+
+    with serve(index, memory) as served, caplog.at_level(logging.DEBUG):
+        monkeypatch.setattr(memory, "add", fail)
+        answer = served.post("remember", {"text": "A secret about the diary."})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
+    assert "a request failed: RuntimeError" in caplog.text
+    assert "diary" not in caplog.text + answer.text
+
+
+def test_document_is_shown_as_a_page(served):
+    page = httpx.get(f"{served.url}/docs")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert all(f"POST /v1/{name}" in page.text for name in POSTS)
+
+
+@pytest.fixture(scope="module")
+def schema(served):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+
+
+def test_every_operation_is_in_the_document(schema):
+    labels = {each.ok().label for each in schema.get_all_operations()}
+    assert labels == {f"POST /v1/{name}" for name in POSTS} | {"GET /health", "GET /docs"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "mode"),
+    [("POST", f"/v1/{name}", mode) for name in POSTS for mode in ("positive", "negative")]
+    + [("GET", path, "positive") for path in ("/health", "/docs")],
+)
+def test_random_requests_get_documented_answers(served, schema, method, path, mode):
+    requests = schema[path][method].as_strategy(generation_mode=schemathesis.GenerationMode(mode))
+
+    @SETTINGS
+    @given(requests)
+    def check(case):
+        case.call_and_validate(headers={"Authorization": f"Bearer {served.tokens['anna']}"})
+
+    check()
+
+
+def test_limits_of_the_document_are_those_of_a_body():
+    """The longest memory fits into a body, however its characters are written."""
+    from meve.service.server.limits import ServerLimits
+
+    assert _models.MAX_TEXT * len("\\ud83d\\ude00") + 1_000 < ServerLimits().body_bytes
