@@ -65,6 +65,7 @@ def hide_packages(monkeypatch):
             ["starlette", "uvicorn"], ["kernel", "serve", "--graph", "nowhere"],
             "'starlette' and 'uvicorn', which aren't installed: {kernel}",
         ),
+        (["mcp"], ["serve", "--memory", "nowhere", "--user", "anna"], "'mcp', which isn't installed: {serve}"),
     ],
 )  # fmt: skip
 def test_all_missing_extras_are_named_in_one_line(meve, index, hide_packages, absent, command, needs):

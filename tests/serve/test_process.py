@@ -119,11 +119,10 @@ def test_all_addresses_need_a_host_name(meve, tmp_path):
 STDIO = ("serve", "--stdio", "--user", "anna")
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_reference_client_is_served_over_stdio(folder, tmp_path, mode):
+async def test_reference_client_is_served_over_stdio(folder, tmp_path):
     arguments = [*MEVE[1:], *STDIO, "--index", str(folder / "index"), "--memory", str(tmp_path / "memory.db")]
     server = StdioServerParameters(command=MEVE[0], args=arguments, env=ENVIRONMENT)
-    async with Client(server, mode=mode) as client:
+    async with Client(server) as client:
         found = await client.call_tool("search_documents", {"query": "How often are tomatoes watered?"})
         assert "Water tomatoes" in found.content[0].text
         kept = await client.call_tool("remember", {"text": "Anna waters the roses on Mondays."})
@@ -144,6 +143,8 @@ def stdio_process(memory, log):
     finally:
         process.kill()
         process.wait()
+        process.stdin.close()
+        process.stdout.close()
 
 
 CALL = {
@@ -163,7 +164,7 @@ def say(process, *messages):
     process.stdin.flush()
 
 
-@pytest.mark.parametrize("end", ["closed", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("end", ["closed", "left", "SIGTERM"])
 def test_stdio_server_ends_and_closes_the_memory(tmp_path, end):
     memory = tmp_path / "memory.db"
     with stdio_process(memory, tmp_path / "log") as process:
@@ -171,17 +172,20 @@ def test_stdio_server_ends_and_closes_the_memory(tmp_path, end):
         assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "meve"
         say(process, READY, CALL)
         assert not json.loads(process.stdout.readline())["result"]["isError"]
-        if end == "closed":
+        if end == "left":  # before an answer
+            process.stdout.close()
+            say(process, {**CALL, "id": 3})
+        if end != "SIGTERM":
             process.stdin.close()
         else:
-            process.send_signal(getattr(signal, end))
+            process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0, (tmp_path / "log").read_text()
     assert not [*tmp_path.glob("memory.db-*")]
     assert (tmp_path / "log").read_text() == ""
 
 
 def test_killed_clients_leave_no_thread_at_work(folder, tmp_path):
-    """More clients than threads die in the midst of a request; what they wrote is kept, and others are served."""
+    """More clients than threads die in the midst of a request, and others are served."""
     options = ("--memory", tmp_path / "memory.db", "--user", "anna", "--rate", 10_000, "--burst", 10_000)
     with serving(*options, log=tmp_path / "log") as (process, url):
         served = Served(url)
@@ -194,34 +198,18 @@ def test_killed_clients_leave_no_thread_at_work(folder, tmp_path):
                 connection.sendall(head + body if n % 2 else head + body[:5])
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # as if killed
 
-        threads = [threading.Thread(target=die, args=(n,)) for n in range(40)]
+        threads = [threading.Thread(target=die, args=(n,)) for n in range(20)]
         for each in threads:
             each.start()
         for each in threads:
             each.join()
-        wait_for(lambda: served.post("recall", {"query": "Which books are red?"}, timeout=30).status_code == 200)
+        wait_for(lambda: served.post("recall", {"query": "Which books are red?"}).status_code == 200)
         tasks = f"/proc/{process.pid}/task"
         if os.path.isdir(tasks):
             before = len(os.listdir(tasks))
-            for _ in range(20):
+            for _ in range(10):
                 assert served.post("recall", {"query": "Which books are red?"}).status_code == 200
             assert len(os.listdir(tasks)) <= before
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert "rror" not in (tmp_path / "log").read_text()
-
-
-async def test_llama_index_calls_the_tools(folder, tmp_path):
-    mcp = pytest.importorskip("llama_index.tools.mcp", reason="NOT TESTED: needs llama-index-tools-mcp")
-    run("grant", "--user", "anna", "--tokens", tmp_path / "tokens")
-    bearer = run("grant", "--user", "anna", "--tokens", tmp_path / "tokens").stdout.strip()
-    options = ("--index", folder / "index", "--memory", tmp_path / "m.db", "--tokens", tmp_path / "tokens")
-    with serving(*options, log=tmp_path / "log") as (_, url):
-        client = mcp.BasicMCPClient(f"{url}/mcp", headers={"Authorization": f"Bearer {bearer}"})
-        tools = {tool.metadata.name: tool for tool in await mcp.McpToolSpec(client).to_tool_list_async()}
-        assert set(tools) == {"search_documents", "remember", "recall", "update", "forget", "explain"}
-        found = await tools["search_documents"].acall(query="How often are tomatoes watered?")
-        assert "Water tomatoes" in found.content
-        await tools["remember"].acall(text="Anna waters the roses on Mondays.")
-        assert "Mondays" in (await tools["recall"].acall(query="When are the roses watered?")).content
-        await client.http_client.aclose()

@@ -3,6 +3,7 @@
 import json
 import logging
 import socket
+import threading
 import warnings
 
 import httpx
@@ -116,6 +117,31 @@ def test_slow_body_is_refused(index):
     ):
         connection.sendall(begin.encode())
         assert b" 408 " in connection.recv(4096)
+
+
+@pytest.mark.parametrize("path", ["/v1/remember", "/mcp"])
+def test_write_of_a_client_that_left_is_carried_out(memory, monkeypatch, path):
+    begun, go_on, done, add = *(threading.Event() for _ in range(3)), memory.add
+
+    def add_slowly(*arguments, **options):
+        begun.set()
+        assert go_on.wait(20)
+        add(*arguments, **options)
+        done.set()
+        raise RuntimeError("nobody reads the answer")
+
+    monkeypatch.setattr(memory, "add", add_slowly)
+    arguments = {"text": "I like tea."}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "remember", "arguments": arguments}}
+    body = json.dumps(call if path == "/mcp" else arguments)
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", "Accept: application/json"]
+    with serve(memory=memory) as served:
+        with socket.create_connection(("127.0.0.1", served.port), 20) as connection:
+            connection.sendall("\r\n".join([*lines, f"Content-Length: {len(body)}", "", body]).encode())
+            assert begun.wait(20)
+        go_on.set()
+        assert done.wait(20)
+    assert [record.text for record in memory.list(user_id="anna")] == ["I like tea."]
 
 
 def test_failure_is_logged_without_what_was_asked(index, memory, caplog, monkeypatch):

@@ -21,7 +21,7 @@ LANGCHAIN = {
     "langchain-agents": "langgraph",
 }
 """The extras of LangChain, each with the install whose packages are part of it, and needn't be installed again."""
-OTHERS = ("llama-index", "kernel", "postgres", "qdrant", "otel", "personal-data")
+OTHERS = ("llama-index", "kernel", "serve", "postgres", "qdrant", "otel", "personal-data")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
 FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")

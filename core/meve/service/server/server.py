@@ -120,7 +120,10 @@ def serve_stdio(operations: Operations, caller: Caller, on_signal: Callable[[], 
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop)
-        asyncio.run(run_stdio(operations, workers, caller))
+        try:
+            asyncio.run(run_stdio(operations, workers, caller))
+        except* BrokenPipeError:
+            pass  # the client left before its answer
 
 
 @contextlib.contextmanager
