@@ -151,3 +151,9 @@ def test_explain_shows_a_shared_records_reason_but_no_use_by_others(memory):
     assert [e.action for e in alice.events] == ["add", "retrieve", "use"]
     assert [e.action for e in bob.events] == ["add"]
     assert (alice.reflection, bob.reflection) == (60, 50)
+    by_id = memory.explain_record("s", user_id="alice")
+    assert (by_id.why, by_id.reflection, by_id.score) == (alice.why, 60, None)
+    assert [e.action for e in memory.explain_record("s", user_id="bob").events] == ["add"]
+    memory.add("Alice likes tea.", user_id="alice", id="tea")
+    with pytest.raises(UnknownIdError):
+        memory.explain_record("tea", user_id="bob")

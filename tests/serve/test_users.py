@@ -91,7 +91,9 @@ async def test_what_the_user_said_is_not_changed_by_a_tool(tmp_path):
         record = memory.get(kept["id"], user_id="anna")
         assert (record.source, record.policy_class) == ("chat_assistant", "private")
         assert "hunter2" not in served.post("recall", {"query": "What is the password of the bank?"}).text
-        assert served.post("explain", {"what": "memory", "about": kept["id"]}).status_code == 404
+        said = memory.messages.add("s", [{"role": "user", "content": "Hello."}], user_id="anna")
+        for hidden in (kept["id"], *said):
+            assert served.post("explain", {"what": "memory", "about": hidden}).status_code == 404
 
 
 def test_no_requests_share_a_user(tmp_path):

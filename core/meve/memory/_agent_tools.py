@@ -21,6 +21,8 @@ TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
 NO_MEMORY_MESSAGE = "Nothing is remembered about this."
 MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
 """Errors that the model can react to: they are returned to it instead of raised."""
+_HIDDEN_KINDS = ("item", "message")
+"""The kinds of records that the tools never show."""
 
 ToolResult = tuple[str, dict[str, Any]]
 """The text for the model, and the complete result."""
@@ -156,7 +158,7 @@ class MemoryTools:
     def _check_shown(self, record_id: str, caller: ToolCaller, done: str) -> MemoryRecord:
         """Return a memory that the tools show. Raise UnknownIdError for items, messages and hidden classes."""
         record = self.memory.get(record_id, user_id=caller.user_id)
-        is_own = record.user_id is not None and record.kind not in ("item", "message")
+        is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS
         if not is_own or record.policy_class not in self._visible_classes:
             raise UnknownIdError(f"no memory {record_id!r:.80} that can be {done}: recall or explain names the ids")
         return record
@@ -188,6 +190,14 @@ class MemoryTools:
         visible = [each for each in explained if each.record.policy_class in self._visible_classes]
         lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
         return quote_texts(lines) or NO_MEMORY_MESSAGE, visible
+
+    def show_record(self, caller: ToolCaller, record_id: str) -> tuple[str, list[Explanation]]:
+        """Return why one memory is kept. Raise UnknownIdError for items, messages and hidden classes."""
+        explained = self.memory.explain_record(record_id, user_id=caller.user_id)
+        text, visible = self.show_explanations([explained])
+        if not visible or explained.record.kind in _HIDDEN_KINDS:
+            raise UnknownIdError(f"no memory {record_id!r:.80} that can be explained: recall names the ids")
+        return text, visible
 
     @property
     def _visible_classes(self) -> Collection[str]:

@@ -188,13 +188,11 @@ class Operations:
         if request.what == "trace":
             trace = self._traces.get(caller.key, request.about)
             return models.ExplainAnswer(text="\n".join(_describe(trace)), memories=[], trace=trace.to_dict())
-        tools, user = self._memory_tools, caller.for_tools.user_id
+        tools, who = self._memory_tools, caller.for_tools
         if request.what == "memory":
-            text, explained = tools.show_explanations([tools.memory.explain_record(request.about, user_id=user)])
-            if not explained:
-                raise UnknownIdError(f"no memory {request.about!r:.80}: recall names the ids")
+            text, explained = tools.show_record(who, request.about)
         else:
-            text, explained = tools.show_explanations(tools.memory.explain(request.about, user_id=user))
+            text, explained = tools.show_explanations(tools.memory.explain(request.about, user_id=who.user_id))
         return models.ExplainAnswer(text=text, memories=[_account(each) for each in explained], trace=None)
 
     @property
