@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from meve.memory import Checkpoints, GovernedMemory
 
 
-def refuse_password(context: typer.Context, parameter: typer.CallbackParam, place: str) -> str:
+def refuse_password(context: typer.Context, parameter: typer.CallbackParam, place: str | None) -> str | None:
     """Refuse a URL with a password on the command line, where other users of the machine can read it."""
     source = context.get_parameter_source(parameter.name or "")
-    if is_postgres_url(place) and _has_password(place) and source is not None and source.name == "COMMANDLINE":
+    if (
+        place
+        and is_postgres_url(place)
+        and _has_password(place)
+        and source is not None
+        and source.name == "COMMANDLINE"
+    ):
         raise typer.BadParameter(
             "the URL holds a password, which others can read in the list of processes: set "
             f"{parameter.envvar} instead, or leave the password out, and put it in PGPASSWORD or ~/.pgpass"

@@ -8,7 +8,17 @@ import typer
 
 from meve._extras import require
 from meve.cli._error_handling import handle_errors
-from meve.cli._memory_options import KeyFile, PolicyFile, open_memory, parse_user
+from meve.cli._memory_options import (
+    KeyFile,
+    MasterKey,
+    PolicyFile,
+    RecordKeys,
+    Tenant,
+    keep_opening,
+    open_memory,
+    parse_user,
+    refuse_password,
+)
 from meve.cli._render import print_line, write_output
 from meve.errors import ConfigurationError
 
@@ -26,7 +36,13 @@ def serve(
     context: typer.Context,
     index: Annotated[Path | None, typer.Option(help="The index to search.", metavar="DIR")] = None,
     memory: Annotated[
-        Path | None, typer.Option(envvar="MEVE_MEMORY", help="The memory's file, created if missing.", metavar="FILE")
+        str | None,
+        typer.Option(
+            envvar="MEVE_MEMORY",
+            help="The memory, created if missing: a file, or postgresql://user@host/database.",
+            metavar="FILE",
+            callback=refuse_password,
+        ),
     ] = None,
     user: Annotated[
         str | None, typer.Option(help="As whom all requests act, without --tokens; int:42 is a number.", metavar="ID")
@@ -48,6 +64,9 @@ def serve(
     burst: Annotated[int, typer.Option(min=1, help="Requests per user at once.")] = 40,
     policy: PolicyFile = None,
     key: KeyFile = None,
+    key_file: RecordKeys = None,
+    tenant: Tenant = None,
+    master_key: MasterKey = None,
 ) -> None:
     """Serve an index, a memory or both until the process is stopped: REST under /v1, and MCP at /mcp."""
     if context.invoked_subcommand is not None:
@@ -68,6 +87,7 @@ def serve(
     if not stdio:
         check_address(host, granted, allow_host or ())  # before the models load
     local = Caller(user_id=None if user is None else parse_user(user))
+    keep_opening(key_file, tenant, master_key)
     with ExitStack() as stack:
         opened = None if memory is None else stack.enter_context(open_memory(memory, policy, key, make=True))
         operations = Operations(retriever=None if index is None else Retriever.load(index), memory=opened)
@@ -81,7 +101,7 @@ def serve(
         )  # fmt: skip
 
 
-def _check(index: Path | None, memory: Path | None, user: str | None, tokens: Path | None, *, stdio: bool) -> None:
+def _check(index: Path | None, memory: str | None, user: str | None, tokens: Path | None, *, stdio: bool) -> None:
     if index is None and memory is None:
         raise ConfigurationError("there is nothing to serve: give --index, --memory, or both")
     if stdio and tokens is not None:

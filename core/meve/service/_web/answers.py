@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from meve._json_limits import parse_json
+from meve._telemetry import count
 from meve.errors import DuplicateIdError, PolicyError, StorageError, StoreBusyError, UnknownIdError, ValidationError
 
 
@@ -57,6 +58,8 @@ class ErrorAnswers:
         return DeniedError(500, "internal", f"the {self.server} failed: see its log")
 
 
+_SHED = {429: "rate", 503: "busy"}
+"""Kinds of requests that are refused under load."""
 _EXPECTED: tuple[tuple[type[Exception], int, str], ...] = (
     (UnknownIdError, 404, "unknown"),
     (DuplicateIdError, 409, "conflict"),
@@ -116,6 +119,12 @@ def check_rate(wait: float) -> None:
     """
     if wait:
         raise DeniedError(429, "rate", f"too many requests: wait {wait:.3f} s", Retry_After=str(int(wait) + 1))
+
+
+def count_shed(status: int) -> None:
+    """Report a request that is refused under load."""
+    if status in _SHED:
+        count("meve.shed", {"meve.shed.kind": _SHED[status]})
 
 
 def read_bearer(request: Request) -> str | None:

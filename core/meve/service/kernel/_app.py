@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias, TypeVar
 
 from meve._extras import require_imports
-from meve._telemetry import count
 from meve._version import __version__
 from meve.errors import MeveError, ValidationError
 from meve.service._web.page import HEADERS, make_page
@@ -35,6 +34,7 @@ with require_imports("meve kernel serve", NEEDS):
         answer_http_error,
         check_framing,
         check_rate,
+        count_shed,
         parse_body,
         read_bearer,
         read_body,
@@ -42,8 +42,6 @@ with require_imports("meve kernel serve", NEEDS):
     )
 
 _LOG = logging.getLogger("meve.kernel")
-_SHED = {429: "rate", 503: "busy"}
-"""Kinds of requests that are refused under load."""
 _READERS = 40
 """The most requests that read the graph at once."""
 _WRITERS = 8
@@ -152,8 +150,7 @@ class _Doors:
             except Exception as error:
                 response = _ERRORS.explain(error).to_response()
             self.metrics.count_request(path, response.status_code)
-            if response.status_code in _SHED:
-                count("meve.shed", {"meve.shed.kind": _SHED[response.status_code]})
+            count_shed(response.status_code)
             return response
 
         return respond

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from meve._version import __version__
-from meve.service._web.answers import DeniedError, answer_http_error, parse_body
+from meve.service._web.answers import DeniedError, answer_http_error, count_shed, parse_body
 from meve.service._web.page import HEADERS, make_page
 from meve.service.server._guard import Gate, HostGuard
 from meve.service.server._mcp import make_endpoint
@@ -88,7 +88,7 @@ class _Doors:
             except ReadOnlyError as error:
                 return DeniedError(403, "forbidden", str(error)).to_response()
             except Exception as error:
-                return ERRORS.explain(error).to_response()
+                return refuse(error)
 
         return respond
 
@@ -102,6 +102,13 @@ class _Doors:
         return HTMLResponse(self._page, headers=HEADERS)
 
 
+def refuse(error: Exception) -> Response:
+    """Return the answer to an error."""
+    denied = ERRORS.explain(error)
+    count_shed(denied.status)
+    return denied.to_response()
+
+
 class _GatedApp:
     """Admits a request as the operations do, and hands it on with its caller and its whole body."""
 
@@ -112,7 +119,7 @@ class _GatedApp:
         try:
             caller, body = await self._gate.admit(Request(scope, receive))
         except Exception as error:
-            await ERRORS.explain(error).to_response()(scope, receive, send)
+            await refuse(error)(scope, receive, send)
             return
         waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
