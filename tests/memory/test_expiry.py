@@ -104,7 +104,7 @@ def delay(monkeypatch, clock, owner, name):
     monkeypatch.setattr(owner, name, slow)
 
 
-@pytest.mark.parametrize("method", ["writing", "version"])
+@pytest.mark.parametrize("method", ["writing", "versions"])
 def test_record_expiring_during_a_lock_wait_is_not_returned_from_the_cache(memory, clock, monkeypatch, method):
     memory.add(CODE, user_id="alice", ttl=timedelta(minutes=5))
     assert memory.search(QUESTION, user_id="alice").records
