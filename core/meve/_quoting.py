@@ -39,7 +39,7 @@ _CONTROL = re.compile(
     r"|\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])"
 )
 """A token by which chat models separate turns."""
-_OPENING = re.compile(r"[<\[&\\]")
+_BRACKET = re.compile(r"[<\[&\\]")
 """Text without any of these holds no tag and no control token."""
 _INSTRUCTION = re.compile(r"\[(?=\s{0,9}/?\s{0,9}inst\s{0,9}\])", re.IGNORECASE)
 _ROLE = re.compile(
@@ -108,7 +108,7 @@ def mark_forgeries(
     """
     patterns = [_CONTROL, _TAG] if tags else [_CONTROL]
     folded = fold(text)
-    if _OPENING.search(folded) and any(pattern.search(folded) for pattern in patterns):
+    if _BRACKET.search(folded) and any(pattern.search(folded) for pattern in patterns):
         text = _defuse(text, patterns)
         folded = fold(text)
     known = tuple(filter(None, (fold(heading).strip() for heading in headings)))
