@@ -73,7 +73,7 @@ def archive(memory, record_id):
 def content(file):
     """Return all that a store holds, in its order, except for what every store makes anew."""
     with closing(open_store(file)) as store, store.reading() as snapshot:
-        own = {"key_file", "key_changes", "keys_seen", "slots", "slots_taken", "plain_pages"}
+        own = {"key_file", "key_changes", "keys_seen", "key_renewals", "slots", "slots_taken", "plain_pages"}
         rows = snapshot.vault.connection.execute("SELECT name, value FROM meta WHERE tenant = :tenant").fetchall()
         users = {user for user, _ in snapshot.names(None)} | set(snapshot.users())
         return {

@@ -4,14 +4,15 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from meve.errors import KeyFileError, StorageError
-from meve.memory.stores._sql.key_file import Slots
+from meve.memory.stores._sql.key_file import TAKEN, Slots
 from meve.memory.stores._sql.transaction import SqlTransaction
 from meve.memory.stores._sql.vault import Vault
-from tests.memories import as_argument, open_memory
+from tests.memories import as_argument, open_memory, open_store
 from tests.memory.sealed_files import copy_to, key_file
 
 KILLED = """
@@ -26,8 +27,8 @@ if where == "before the keys":
     key_file.Slots.renew = die
 elif where == "after the keys":
     renew = key_file.Slots.renew
-    def renew_and_die(self, slots, changes):
-        renew(self, slots, changes)
+    def renew_and_die(self, slots, numbers):
+        renew(self, slots, numbers)
         die()
     key_file.Slots.renew = renew_and_die
 elif where == "before the commit":
@@ -78,14 +79,14 @@ def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, 
 def test_erasure_by_another_process_during_opening_does_not_make_the_database_seem_older(file, clock, monkeypatch):
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")
-        count = Slots.changes
+        noted = Slots.noted
 
-        def erase_first(self):  # after the database was read, and before the keys are
-            monkeypatch.setattr(Slots, "changes", count)
+        def erase_first(self, place):  # after the database was read, and before the keys are
+            monkeypatch.setattr(Slots, "noted", noted)
             memory.delete("s", user_id="alice")
-            return count(self)
+            return noted(self, place)
 
-        monkeypatch.setattr(Slots, "changes", erase_first)
+        monkeypatch.setattr(Slots, "noted", erase_first)
         with open_memory(file, clock=clock) as other:
             assert other.list(user_id="alice") == []
 
@@ -171,16 +172,102 @@ def test_keys_of_what_an_older_database_lacks_are_kept(file, clock, tmp_path):
         assert memory.get("rum", user_id="alice").text == "I like rum."
 
 
+def test_keys_of_what_an_older_database_lacks_are_kept_by_a_change_without_a_key(file, clock, tmp_path):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+    before = copy_to(file, tmp_path / "before")
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like rum.", user_id="alice", id="rum")
+    shutil.copy(key_file(file), key_file(before))
+    with open_memory(before, clock=clock) as memory:  # by mistake
+        memory.hold("tea", user_id="alice", why="a test")
+        memory.add("I like milk.", user_id="alice", id="milk")
+    shutil.copy(key_file(before), key_file(file))
+    with open_memory(file, clock=clock) as memory:
+        assert memory.get("rum", user_id="alice").text == "I like rum."
+
+
+def test_key_file_from_before_the_end_of_an_unfinished_change_is_refused(file, clock, tmp_path, monkeypatch):
+    with open_memory(file, clock=clock) as memory:
+        fail_to_add(memory, monkeypatch)
+    old = shutil.copy(key_file(file), tmp_path / "old")
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like rum.", user_id="alice", id="rum")
+    new = shutil.copy(key_file(file), tmp_path / "new")
+    shutil.copy(old, key_file(file))
+    with pytest.raises(KeyFileError, match="older than the memory"):
+        open_memory(file, clock=clock)
+    shutil.copy(new, key_file(file))
+    with open_memory(file, clock=clock) as memory:
+        assert memory.get("rum", user_id="alice").text == "I like rum."
+
+
+def test_failed_end_of_an_unfinished_change_is_reported_and_made_up_for(memory, file, monkeypatch):
+    fail_to_add(memory, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(Slots, "renew", fail_to_renew)
+        with pytest.raises(StorageError, match=r"^nothing was changed in .*\(a test\)") as error:
+            memory.add("I like tea.", user_id="alice")
+    assert key_file(file).name in str(error.value)
+    assert memory.list(user_id="alice") == []
+    memory.add("I like tea.", user_id="alice")
+
+
+def test_damaged_number_in_the_key_file_stops_no_change(memory, file):
+    with key_file(file).open("r+b") as keys:
+        keys.seek(TAKEN)
+        keys.write(b"\xff" * 8)
+    for text in ("I like tea.", "I like rum."):
+        memory.add(text, user_id="alice")
+    assert len(memory.list(user_id="alice")) == 2
+
+
+def test_keys_of_what_an_accepted_older_database_lacks_are_destroyed_at_opening(file, clock, tmp_path):
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like tea.", user_id="alice", id="tea")
+    before = copy_to(file, tmp_path / "before")
+    kept = marks_of(file)
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I like rum.", user_id="alice", id="rum")
+    [added] = marks_of(file) - kept
+    shutil.copy(key_file(file), key_file(before))
+    open_memory(before, clock=clock).close()
+    assert added in key_file(before).read_bytes()
+    open_memory(before, clock=clock, accept_older=True).close()
+    assert added not in key_file(before).read_bytes()
+    assert all(mark in key_file(before).read_bytes() for mark in kept)
+
+
+def fail_to_add(memory, monkeypatch):
+    """Add a record in a transaction that fails when it has its key."""
+
+    def fail(transaction):
+        raise RuntimeError("a test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SqlTransaction, "finish", fail)
+        with pytest.raises(RuntimeError, match="a test"):
+            memory.add("Zyxomma flies.", user_id="bob")
+
+
+def fail_to_renew(slots, *_):
+    raise KeyFileError("a test")
+
+
+def marks_of(file):
+    """Return the marks of the keys of a memory's records."""
+    with closing(open_store(file)) as store, store._database.reading() as connection:
+        rows = connection.execute("SELECT sealed FROM memories WHERE tenant = :tenant").fetchall()
+    return {bytes(sealed)[:8] for (sealed,) in rows}
+
+
 def test_failed_destruction_is_reported_and_made_up_for(file, clock, tmp_path, monkeypatch):
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")
         before = copy_to(file, tmp_path / "before")
 
-        def fail(self, slots, changes):
-            raise KeyFileError("no space left")
-
         with monkeypatch.context() as patch:
-            patch.setattr(Slots, "renew", fail)
+            patch.setattr(Slots, "renew", fail_to_renew)
             with pytest.raises(StorageError, match="keys of what it erased still stand"):
                 memory.delete("s", user_id="alice")
         assert memory.list(user_id="alice") == []

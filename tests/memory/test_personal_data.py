@@ -98,6 +98,14 @@ def test_only_phone_numbers_need_the_extra(file, monkeypatch):
         assert memory.add(ABROAD, user_id="ann").policy_class == "factual"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["_ann@example.org_", "ann@example.org-", "ann@example.org_new", "ann\uff20example.org", "ann\u200b@exam\u00adple.org"],
+)
+def test_address_is_found_in_other_characters_and_beside_signs(text):
+    assert detector(kinds=("email",)).find(f"My address is {text} now.") == "e-mail address"
+
+
 def test_national_formats_count_in_their_region_only():
     assert [detector(*regions).find(PHONE) for regions in ((), ("FR",), ("FR", "DE"))] == ["", "", "phone number"]
     assert detector().find(ABROAD) == "phone number"

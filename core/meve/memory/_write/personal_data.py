@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable
 
 from meve._extras import require
+from meve._quoting import fold
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.memory.policy import PersonalDataRules
 
@@ -11,7 +12,7 @@ NEEDS = {"phonenumbers": "personal-data"}
 """The package that finding phone numbers needs, and its extra."""
 _EMAIL = re.compile(
     r"(?<![\w.%+@/'-])[\w.%+'-]{1,64}+@(?!\dx\.|[\w.-]{1,255}:\S)"
-    r"(?:[\w-]{1,63}+\.){1,8}(?:[^\W\d_]{2,24}|xn--[a-z\d-]{2,59})(?![\w-])",
+    r"(?:[\w-]{1,63}+\.){1,8}(?:[^\W\d_]{2,24}+|xn--[a-z\d-]{2,59}+)(?![^\W_])",
     re.IGNORECASE,
 )
 """An address with a domain of several parts; not `git@host.org:path`, `//user@host.org` and `icon@2x.png`."""
@@ -50,7 +51,7 @@ class PersonalDataDetector:
         Raises:
             ModelError: phonenumbers failed.
         """
-        if self._finds_email and _EMAIL.search(text):
+        if self._finds_email and _EMAIL.search(fold(text)):
             return "e-mail address"
         if self._finds_phone and _DIGITS.search(text):
             with wrap_errors(ModelError, "looking for phone numbers with phonenumbers"):

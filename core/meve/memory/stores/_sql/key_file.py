@@ -9,12 +9,13 @@ import os
 import struct
 import weakref
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
 from io import FileIO
 from itertools import groupby
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 from cryptography.exceptions import InvalidTag
@@ -29,8 +30,10 @@ _MAGIC = b"MeVe keys 1\n"
 _PLACES = (0, 512)
 """Where the header stands: in one of two places, so that a new one is complete before the former is overwritten."""
 _CHECKSUM = 16
-_CHANGES, _IN_USE = 1024, 1032
-"""Where the number of times that keys were destroyed stands, and whether a database uses the file."""
+_IN_USE = 1032
+"""Where it stands whether a database uses the file."""
+CHANGES, RENEWALS = 1024, 1064
+"""Offsets of the number of times that keys were destroyed, of erased content and of unfinished changes."""
 TIME, ENTRIES, TAKEN = 1040, 1048, 1056
 """Offsets of the latest time seen, in microseconds since 1970, of the number of log entries that were written, and of
 the number of the last transaction that took slots, whether it was finished or not."""
@@ -43,6 +46,7 @@ _CHUNK = 512
 """The number of slots that the file grows by."""
 BULK = 64
 """From this many slots on, the whole file is read at once."""
+_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 class KeyIsGone(Exception):  # noqa: N818 - it is no error: what was erased can't be read
@@ -244,9 +248,9 @@ class Slots:
         """Read the whole file at once, since many keys will be needed."""
         self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
 
-    def changes(self) -> int:
-        """Return how often keys were destroyed."""
-        return int.from_bytes(_read(self._opened(), _CHANGES, 8), "little")
+    def noted(self, place: int) -> int:
+        """Return the number at `CHANGES` or `RENEWALS`."""
+        return int.from_bytes(_read(self._opened(), place, 8), "little")
 
     def count(self) -> int:
         """Return the number of slots."""
@@ -263,18 +267,18 @@ class Slots:
         """Write a secret to a slot that has none."""
         self._write({slot: os.urandom(_SLOT)})
 
-    def renew(self, slots: Iterable[int], changes: int) -> None:
+    def renew(self, slots: Iterable[int], numbers: Mapping[int, int]) -> None:
         """Overwrite slots with new secrets, and wait until they are on the disk.
 
         Args:
             slots: their numbers.
-            changes: what `changes` returns from then on.
+            numbers: what `noted` returns from then on, by place.
         """
-        numbers = sorted(set(slots))
-        if numbers and not 0 <= numbers[0] <= numbers[-1] < self.count():
+        wanted = sorted(set(slots))
+        if wanted and not 0 <= wanted[0] <= wanted[-1] < self.count():
             raise StoreCorruptError(f"the memory names a key that {self._path} doesn't have: restore it from a copy")
-        runs = ([number for _, number in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0]))
-        self._write({run[0]: os.urandom(_SLOT * len(run)) for run in runs}, changes)
+        runs = ([number for _, number in run] for _, run in groupby(enumerate(wanted), lambda each: each[1] - each[0]))
+        self._write({run[0]: os.urandom(_SLOT * len(run)) for run in runs}, numbers)
 
     def note_taken(self, number: int) -> None:
         """Note that a transaction takes slots, for those after it, should it not be finished."""
@@ -296,13 +300,13 @@ class Slots:
         at = _FIRST + _SLOT * slot
         return self._whole[at : at + _SLOT] or _read(self._opened(), at, _SLOT)
 
-    def _write(self, secrets: dict[int, bytes], changes: int | None = None) -> None:
+    def _write(self, secrets: dict[int, bytes], numbers: Mapping[int, int] = _NONE) -> None:
         self.close()
         with _mapped(self._path), FileIO(self._path, "r+b") as file:
             for slot, data in secrets.items():
                 _write(file, _FIRST + _SLOT * slot, data)
-            if changes is not None:
-                _write(file, _CHANGES, changes.to_bytes(8, "little"))
+            for place, number in numbers.items():
+                _write(file, place, number.to_bytes(8, "little"))
             os.fsync(file.fileno())
 
     def _opened(self) -> FileIO:

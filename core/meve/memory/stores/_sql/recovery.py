@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from meve.errors import KeyFileError
 from meve.memory.stores._sql.database import Connection, Database
-from meve.memory.stores._sql.key_file import MARK, KeyFile
-from meve.memory.stores._sql.vault import KEY_CHANGES, KEYS_SEEN, SLOTS, Vault, read_number
+from meve.memory.stores._sql.key_file import CHANGES, MARK, RENEWALS, KeyFile
+from meve.memory.stores._sql.vault import KEY_CHANGES, KEY_RENEWALS, KEYS_SEEN, SLOTS, Vault, read_number
 
 _LOGGER = logging.getLogger("meve")
 
@@ -44,9 +44,10 @@ def recover(database: Database, keys: KeyFile, *, accept_older: bool = False) ->
 def _agrees(vault: Vault, keys: KeyFile) -> bool:
     """Return whether the files agree; if not, the database is older. Raise KeyFileError if the key file is."""
     intended, seen, given = (read_number(vault.connection, name) for name in (KEY_CHANGES, KEYS_SEEN, SLOTS))
-    changes = vault.slots.changes()
-    is_between = changes == seen and vault.has_released()  # a process was stopped before it destroyed them
-    if (changes < intended and not is_between) or given > vault.slots.count():
+    changes, has_released = vault.slots.noted(CHANGES), vault.has_released()
+    is_between = changes == seen and has_released  # a process was stopped before it destroyed them
+    lacks_renewal = vault.slots.noted(RENEWALS) < read_number(vault.connection, KEY_RENEWALS) and not has_released
+    if (changes < intended and not is_between) or lacks_renewal or given > vault.slots.count():
         raise KeyFileError(f"{keys.path} is older than the memory, and lacks keys of it: restore the newest copy of it")
     return changes <= intended
 

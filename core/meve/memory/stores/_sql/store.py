@@ -38,6 +38,8 @@ class SqlStore(ABC):
                 self._renew_released()
             if accept_older:
                 self._accept_entries()
+                with self.writing():  # destroys the keys of what the database lacks
+                    pass
         except BaseException:
             self.close()
             raise
@@ -74,8 +76,10 @@ class SqlStore(ABC):
                 before, written = count_entries(connection), self._keys.noted(ENTRIES)
                 if before < written and transaction.setting(LOST_ENTRIES) is None:
                     transaction.put_setting(LOST_ENTRIES, f"{before} {written}")
-                # an older copy of the database lacks later records, whose keys are kept
-                is_done = before < written or not vault.release_unfinished(self._keys.noted(TAKEN))
+                is_older, taken = before < written, self._keys.noted(TAKEN)
+                if is_older:  # the keys of later records, which it lacks, are kept
+                    vault.accept_unfinished(taken)
+                is_done = is_older or not vault.release_unfinished(taken)
                 if is_done:
                     yield transaction
                     has_released = transaction.finish()
@@ -86,7 +90,7 @@ class SqlStore(ABC):
                 with suppress(KeyFileError):  # the change is made; the next one notes the number
                     self._keys.note(ENTRIES, count)
             if has_released:
-                self._renew_released()
+                self._renew_released(is_changed=is_done)
 
     def entries_written(self) -> int:
         """Return how many entries of the log were written durably, also if they are lost; 0 for an older file."""
@@ -119,7 +123,7 @@ class SqlStore(ABC):
             connection.execute("DELETE FROM meta WHERE tenant = :tenant AND name = ?", (LOST_ENTRIES,))
             self._keys.note(ENTRIES, count_entries(connection))
 
-    def _renew_released(self) -> None:
+    def _renew_released(self, *, is_changed: bool = True) -> None:
         """Destroy the keys of what was erased, in a transaction after the erasure.
 
         If the process stops in between, the next writer or opener does it: the erasure says which keys these are.
@@ -131,9 +135,14 @@ class SqlStore(ABC):
                 is_renewed = True
         except StorageError as cause:
             if not is_renewed:
+                done = (
+                    f"the change of {self.name} is made, but the keys of what it erased"
+                    if is_changed
+                    else f"nothing was changed in {self.name}, since the keys of an earlier change that failed"
+                )
                 raise StorageError(
-                    f"the change of {self.name} is made, but the keys of what it erased still stand in "
-                    f"{self._keys.path} ({cause}): the next change, or opening it again, destroys them"
+                    f"{done} still stand in {self._keys.path} ({cause}): the next change, or opening it again, "
+                    "destroys them"
                 ) from cause
 
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 
 from meve.errors import StoreCorruptError
 from meve.memory.stores._sql.database import Connection, upsert
-from meve.memory.stores._sql.key_file import MARK, DataKey, KeyIsGone, Slots
+from meve.memory.stores._sql.key_file import CHANGES, MARK, RENEWALS, DataKey, KeyIsGone, Slots
 
 _LOGGER = logging.getLogger("meve")
 _DAMAGED = "damaged:"
 KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN = "key_changes", "keys_seen", "slots", "slots_taken"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
 were released, how many slots were given away, and the number of the last transaction that took some."""
-KEY_SETTINGS = frozenset({KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN})
+KEY_RENEWALS = "key_renewals"
+"""The setting that holds how often keys of unfinished changes are destroyed once the released ones are."""
+KEY_SETTINGS = frozenset({KEY_CHANGES, KEYS_SEEN, KEY_RENEWALS, SLOTS, _TAKEN})
 """The settings that tell of the keys of one store, and mean nothing in a copy."""
 _PUT_SLOT = upsert("free_slots", ("slot", "renewed"), ("slot",))
 _PUT_SETTING = upsert("meta", ("name", "value"), ("name",))
@@ -189,7 +191,7 @@ class Vault:
         """Return a slot that is free, with a secret in it."""
         if not self._has_taken:
             self._has_taken = True
-            number = secrets.randbits(59)  # `read_number` takes 18 digits
+            number = secrets.randbits(63)
             self.slots.note_taken(number)
             put_setting(self.connection, _TAKEN, number)
         row = self.connection.execute(
@@ -218,14 +220,20 @@ class Vault:
         Returns:
             Whether it wasn't; then this transaction can't take slots, because all are to be renewed.
         """
-        if taken == read_number(self.connection, _TAKEN):
+        if str(taken) == (read_setting(self.connection, _TAKEN) or "0"):
             return False
         given, count = read_number(self.connection, SLOTS), self.slots.count()
         self.connection.execute("UPDATE free_slots SET renewed = FALSE WHERE tenant = :tenant AND renewed")
         self.release(range(given, count))
         put_setting(self.connection, SLOTS, max(given, count))
-        put_setting(self.connection, _TAKEN, taken)
+        renewals = max(self.slots.noted(RENEWALS), read_number(self.connection, KEY_RENEWALS))
+        put_setting(self.connection, KEY_RENEWALS, renewals + 1)
+        self.accept_unfinished(taken)
         return True
+
+    def accept_unfinished(self, taken: int) -> None:
+        """Keep the keys of an unfinished change; see `release_unfinished`."""
+        put_setting(self.connection, _TAKEN, taken)
 
     def release(self, slots: Iterable[int]) -> None:
         """Let slots be renewed once the transaction is committed; call `note_released` before."""
@@ -253,7 +261,9 @@ class Vault:
             for (slot,) in self.connection.execute("SELECT slot FROM free_slots WHERE tenant = :tenant AND NOT renewed")
         ]
         if released:
-            self.slots.renew(released, read_number(self.connection, KEY_CHANGES))
+            places = {CHANGES: KEY_CHANGES, RENEWALS: KEY_RENEWALS}
+            numbers = {place: read_number(self.connection, name) for place, name in places.items()}
+            self.slots.renew(released, numbers)
             self.connection.execute("UPDATE free_slots SET renewed = TRUE WHERE tenant = :tenant AND NOT renewed")
 
     def has_released(self) -> bool:
@@ -273,7 +283,7 @@ class Vault:
         """
         if not self.has_released():
             return False
-        seen = self.slots.changes()
+        seen = self.slots.noted(CHANGES)
         put_setting(self.connection, KEYS_SEEN, seen)
         put_setting(self.connection, KEY_CHANGES, max(seen, read_number(self.connection, KEY_CHANGES)) + 1)
         return True
