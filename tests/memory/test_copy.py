@@ -12,6 +12,7 @@ import pytest
 from meve.errors import AuditError, KeyFileError, StorageError, StoreCorruptError
 from meve.memory import copy_memory
 from meve.memory.stores._sql.copying import StoreCopier
+from meve.memory.stores._sql.vault import KEY_SETTINGS
 from meve.memory.stores.protocol import EventQuery, RecordQuery
 from tests.memories import KEY, as_argument, open_memory, open_store, place_of, read_sql, run_sql
 from tests.memory import copying_child
@@ -73,7 +74,7 @@ def archive(memory, record_id):
 def content(file):
     """Return all that a store holds, in its order, except for what every store makes anew."""
     with closing(open_store(file)) as store, store.reading() as snapshot:
-        own = {"key_file", "key_changes", "keys_seen", "key_renewals", "slots", "slots_taken", "plain_pages"}
+        own = KEY_SETTINGS | {"key_file", "plain_pages"}
         rows = snapshot.vault.connection.execute("SELECT name, value FROM meta WHERE tenant = :tenant").fetchall()
         users = {user for user, _ in snapshot.names(None)} | set(snapshot.users())
         return {

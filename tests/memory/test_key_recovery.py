@@ -4,7 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -202,15 +202,37 @@ def test_key_file_from_before_the_end_of_an_unfinished_change_is_refused(file, c
         assert memory.get("rum", user_id="alice").text == "I like rum."
 
 
-def test_failed_end_of_an_unfinished_change_is_reported_and_made_up_for(memory, file, monkeypatch):
+@pytest.mark.parametrize("where", ["before the keys", "after the keys", "at the commit"])
+def test_failed_end_of_an_unfinished_change_is_reported_and_made_up_for(memory, file, monkeypatch, where):
+    renew, database = Slots.renew, memory._runtime.store.backend._database
+    writing = database.writing
+
+    def fail(*given):
+        if where == "after the keys":
+            renew(*given)
+        fail_to_renew()
+
+    @contextmanager
+    def fail_to_commit(*, durable=True):
+        with writing(durable=durable) as connection:
+            yield connection
+            if not durable:
+                fail_to_renew()
+
     fail_to_add(memory, monkeypatch)
+    size = key_file(file).stat().st_size
     with monkeypatch.context() as patch:
-        patch.setattr(Slots, "renew", fail_to_renew)
-        with pytest.raises(StorageError, match=r"^nothing was changed in .*\(a test\)") as error:
-            memory.add("I like tea.", user_id="alice")
+        if where == "at the commit":
+            patch.setattr(database, "writing", fail_to_commit)
+        else:
+            patch.setattr(Slots, "renew", fail)
+        for _ in range(3):
+            with pytest.raises(StorageError, match=r"^nothing was changed in .*\(a test\)") as error:
+                memory.add("I like tea.", user_id="alice")
     assert key_file(file).name in str(error.value)
     assert memory.list(user_id="alice") == []
     memory.add("I like tea.", user_id="alice")
+    assert key_file(file).stat().st_size == size
 
 
 def test_damaged_number_in_the_key_file_stops_no_change(memory, file):
@@ -250,7 +272,7 @@ def fail_to_add(memory, monkeypatch):
             memory.add("Zyxomma flies.", user_id="bob")
 
 
-def fail_to_renew(slots, *_):
+def fail_to_renew(*_):
     raise KeyFileError("a test")
 
 

@@ -100,7 +100,13 @@ def test_only_phone_numbers_need_the_extra(file, monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ["_ann@example.org_", "ann@example.org-", "ann@example.org_new", "ann\uff20example.org", "ann\u200b@exam\u00adple.org"],
+    [
+        "_ann@example.org_",
+        "ann@example.org-",
+        "ann@example.org_new",
+        "ann\uff20example.org",
+        "ann\u200b@exam\u00adple.org",
+    ],
 )
 def test_address_is_found_in_other_characters_and_beside_signs(text):
     assert detector(kinds=("email",)).find(f"My address is {text} now.") == "e-mail address"

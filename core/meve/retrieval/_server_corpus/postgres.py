@@ -6,6 +6,7 @@ passage repeats. A second table counts how many passages have each word. So scor
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -320,6 +321,8 @@ _TERM = (  # of BM25: the share tf / (tf + norm) is 1 - norm / (tf + norm), and 
     "CASE WHEN words @@ ?::tsquery THEN ?::float8 * (1 - norm / (coalesce((repeated ->> ?::text)::float8, 1) + norm)) "
     "ELSE 0 END"
 )
+_NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""The null character in JSON; not a backslash before `u0000`."""
 _COLUMNS = "id, title, text, stated, tokens, vector::real[]"
 
 
@@ -357,7 +360,7 @@ def _check_storable(record: Record) -> None:
     """
     passage = record.passage
     metadata = json.dumps(dict(passage.metadata), ensure_ascii=False)
-    if "\0" in f"{passage.id}{passage.title}{passage.text}" or "\\u0000" in metadata:
+    if "\0" in f"{passage.id}{passage.title}{passage.text}" or _NULL.search(metadata):
         raise PassageError(
             f"passage {passage.id!r} must not hold the null character in PostgreSQL: remove it; nothing was changed"
         )

@@ -134,7 +134,7 @@ class SqlStore(ABC):
                 Vault(connection, slots, self._keys.user_hash).renew_released()
                 is_renewed = True
         except StorageError as cause:
-            if not is_renewed:
+            if not (is_renewed and is_changed):
                 done = (
                     f"the change of {self.name} is made, but the keys of what it erased"
                     if is_changed

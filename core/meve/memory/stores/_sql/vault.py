@@ -15,9 +15,10 @@ _DAMAGED = "damaged:"
 KEY_CHANGES, KEYS_SEEN, SLOTS, _TAKEN = "key_changes", "keys_seen", "slots", "slots_taken"
 """The settings that hold how often keys are destroyed once the released ones are, how often they had been when these
 were released, how many slots were given away, and the number of the last transaction that took some."""
-KEY_RENEWALS = "key_renewals"
-"""The setting that holds how often keys of unfinished changes are destroyed once the released ones are."""
-KEY_SETTINGS = frozenset({KEY_CHANGES, KEYS_SEEN, KEY_RENEWALS, SLOTS, _TAKEN})
+KEY_RENEWALS, _RENEWED = "key_renewals", "keys_renewed"
+"""The settings that hold how often keys of unfinished changes are destroyed once the released ones are, and how often
+they were."""
+KEY_SETTINGS = frozenset({KEY_CHANGES, KEYS_SEEN, KEY_RENEWALS, _RENEWED, SLOTS, _TAKEN})
 """The settings that tell of the keys of one store, and mean nothing in a copy."""
 _PUT_SLOT = upsert("free_slots", ("slot", "renewed"), ("slot",))
 _PUT_SETTING = upsert("meta", ("name", "value"), ("name",))
@@ -220,14 +221,14 @@ class Vault:
         Returns:
             Whether it wasn't; then this transaction can't take slots, because all are to be renewed.
         """
-        if str(taken) == (read_setting(self.connection, _TAKEN) or "0"):
-            return False
+        wanted = read_number(self.connection, KEY_RENEWALS)
+        if str(taken) == (read_setting(self.connection, _TAKEN) or "0"):  # perhaps released, but not renewed yet
+            return wanted != read_number(self.connection, _RENEWED) and self.has_released()
         given, count = read_number(self.connection, SLOTS), self.slots.count()
         self.connection.execute("UPDATE free_slots SET renewed = FALSE WHERE tenant = :tenant AND renewed")
         self.release(range(given, count))
         put_setting(self.connection, SLOTS, max(given, count))
-        renewals = max(self.slots.noted(RENEWALS), read_number(self.connection, KEY_RENEWALS))
-        put_setting(self.connection, KEY_RENEWALS, renewals + 1)
+        put_setting(self.connection, KEY_RENEWALS, max(wanted, self.slots.noted(RENEWALS)) + 1)
         self.accept_unfinished(taken)
         return True
 
@@ -264,6 +265,7 @@ class Vault:
             places = {CHANGES: KEY_CHANGES, RENEWALS: KEY_RENEWALS}
             numbers = {place: read_number(self.connection, name) for place, name in places.items()}
             self.slots.renew(released, numbers)
+            put_setting(self.connection, _RENEWED, numbers[RENEWALS])
             self.connection.execute("UPDATE free_slots SET renewed = TRUE WHERE tenant = :tenant AND NOT renewed")
 
     def has_released(self) -> bool:
