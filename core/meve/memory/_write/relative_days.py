@@ -72,9 +72,9 @@ def _as_date(match: re.Match[str], spoken: datetime | date) -> str:
 
 def _is_span(match: re.Match[str]) -> bool:
     """Return whether "in two days" tells how long something takes, as in "I read it in two days"."""
-    clause = _CLAUSE_END.split(match.string[: match.start()])[-1]
+    clause = _CLAUSE_END.split(match.string[max(0, match.start() - 200) : match.start()])[-1]
     if not clause.strip():
-        clause = _CLAUSE_END.split(match.string[match.end() :], maxsplit=1)[0]
+        clause = _CLAUSE_END.split(match.string[match.end() : match.end() + 200], maxsplit=1)[0]
     return bool(_REPEATED.search(clause) or (_PAST.search(clause) and not _AHEAD.search(clause)))
 
 
