@@ -1,5 +1,6 @@
 """Limits of YAML data from outside: its size, its nesting, and what its aliases stand for, checked while it is read."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ MAX_BYTES = 1_000_000
 """The most bytes of a file."""
 MAX_VALUES = 10_000
 """The most values of a file."""
+_BOOLEAN = "tag:yaml.org,2002:bool"
 _PROBLEM = (
     f"it must hold at most {MAX_BYTES:,} bytes and {MAX_VALUES:,} values, nested at most {NESTING} deep; an alias "
     "counts as all that it stands for"
@@ -18,8 +20,15 @@ _PROBLEM = (
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
-    """Reads plain values; stops as soon as there are too many, or they are nested too deeply."""
+    """Reads plain values; stops as soon as there are too many, or they are nested too deeply.
 
+    Booleans are those of YAML 1.2, `true` and `false`: `NO` is a text, such as the code of Norway.
+    """
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as in the base class
+        first: [each for each in resolvers if each[0] != _BOOLEAN]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     _depth = _values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
@@ -37,6 +46,9 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
         self._values += values
         if is_too_deep or self._values > 2 * MAX_VALUES:  # keys count here, too
             raise ValueError(_PROBLEM)
+
+
+_Loader.add_implicit_resolver(_BOOLEAN, re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 
 
 def read_yaml(file: Path) -> Any:  # noqa: ANN401 - YAML has any type

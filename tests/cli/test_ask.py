@@ -183,4 +183,30 @@ def test_unknown_option_names_the_nearest_and_lists_all(meve, index, given, mean
     result = meve("ask", "q", "--index", index, given, "3")
     assert result.exit_code == 2
     shown = " ".join(result.stderr.split())
-    assert f"unknown option '{given}': did you mean '--{meant}'? known: index, trace" in shown
+    assert f"unknown option '{given}': did you mean '--{meant}'? known: index, collection, trace" in shown
+
+
+def test_ask_and_info_read_a_collection_on_a_server(meve, docs, tmp_path):
+    pytest.importorskip("qdrant_client", reason="Qdrant needs the extra qdrant")
+    url, place = f"qdrant://{tmp_path}/server", ["--collection", "texts"]
+    assert meve("index", docs, "--to", url, *place, "--embedder", "static").exit_code == 0
+    result = meve("ask", ANSWERED, *place, env={"MEVE_INDEX": url})
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("Bees › Honey\nHoney bees make honey from the nectar")
+    about = json.loads(meve("info", url, *place, "--json").stdout)
+    assert (about["passages"], about["embedder"]["name"]) == (5, "meve-static-1")
+    assert "embedder.name" in meve("info", url, *place).stdout
+
+
+@pytest.mark.parametrize("command", [("ask", ANSWERED, "--index"), ("info",)], ids=["ask", "info"])
+def test_place_of_an_index_is_checked_and_nothing_is_made(meve, index, tmp_path, command):
+    pytest.importorskip("qdrant_client", reason="Qdrant needs the extra qdrant")
+    url = f"qdrant://{tmp_path}/server"
+    for _ in range(2):  # the first made none
+        result = meve(*command, url, "--collection", "none")
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "no collection 'none'" in " ".join(result.stderr.split())
+    assert "needs --collection" in " ".join(meve(*command, url).stderr.split())
+    assert "must be left out" in " ".join(meve(*command, index, "--collection", "none").stderr.split())
+    secret = meve(*command, "postgresql://me:secret@localhost/meve", "--collection", "none")
+    assert "set MEVE_INDEX instead" in " ".join(secret.stderr.replace("│", "").split())

@@ -192,6 +192,8 @@ def test_server_keeps_what_was_indexed_and_what_was_read(meve, docs, tmp_path):
     retriever = Retriever.over(f"qdrant://{tmp_path}/server", collection="texts")
     assert retriever.retrieve("How do bees tell each other where food is?").passages[0].passage.id == "bees.md#2"
     retriever.close()
+    assert "index: collection texts" in again.stderr
+    assert "qdrant://" not in again.stderr  # a URL may hold a password
     secret = ["--to", "postgresql://me:secret@localhost/meve", "--collection", "texts"]
     assert "set MEVE_INDEX instead" in " ".join(meve("index", docs, *secret).stderr.replace("│", "").split())
     for options, message in ((to[:2], "needs --collection"), (["--to", tmp_path / "x", *to[2:4]], "must be left out")):

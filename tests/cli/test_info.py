@@ -55,7 +55,7 @@ def test_version_is_printed(meve):
 
 def test_pipe_gets_no_colour_codes(index):
     for extra in ({}, {"NO_COLOR": "1", "FORCE_COLOR": ""}):
-        command = [sys.executable, "-m", "meve.cli", "info", str(index)]
+        command = [sys.executable, "-m", "meve", "info", str(index)]
         process = subprocess.run(command, capture_output=True, env={**os.environ, **extra})
         assert b"\x1b" not in process.stdout
         assert process.returncode == 0

@@ -85,6 +85,15 @@ def test_copy_moves_a_memory_there_and_back(meve, postgres_url, tmp_path):
         assert "set MEVE_COPY_" in " ".join(meve("memory", "copy", *url).stderr.split())
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_copy_without_a_key_file_names_its_own_option(meve, postgres_url, tmp_path, side):
+    places = (postgres_url, tmp_path / "x.db") if side == "source" else (tmp_path / "x.db", postgres_url)
+    meve("memory", "add", "Tea.", "--user", "a", "--file", tmp_path / "x.db") if side == "target" else None
+    result = meve("memory", "copy", *places, env={"MEVE_KEY_FILE": str(tmp_path / "keys")})
+    assert result.exit_code == 1
+    assert f"--{side}-key-file, or MEVE_{side.upper()}_KEY_FILE" in " ".join(result.stderr.split())
+
+
 def test_options_name_keys_and_tenant(meve, postgres_url, tmp_path):
     def run(tenant, *arguments):
         return meve("memory", "--key-file", tmp_path / f"{tenant}.keys", "--tenant", tenant, *arguments)

@@ -45,10 +45,22 @@ def texts(memory, user="ann"):
         ("The exam is in 3 days.", "The exam is on 23 May 2026."),
         ("I lost yesterday's paper.", "I lost yesterday's paper."),
         ("I run every day.", "I run every day."),
+        ("I decided that I move in two weeks.", "I decided that I move in the week of 1 June 2026."),
+        ("I sanded it. It will be painted in 2 days.", "I sanded it. It will be painted on 22 May 2026."),
     ],
 )  # fmt: skip
 def test_relative_day_becomes_a_date(text, dated):
     assert resolve_days(text, SPOKEN) == dated
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["I read Walden in two days.", "I wrote the report in a week, and it was hard.", "In two days I finished it.",
+     "I lost 4 kilos in a month.", "She hasn't smoked in 3 years.", "I can knit a sock in two days.",
+     "I usually read a novel in a week.", "I swam for the first time in two years.", "I ran twice in a week."],
+)  # fmt: skip
+def test_span_in_which_something_happened_stays(text):
+    assert resolve_days(text, SPOKEN) == text
 
 
 def test_days_count_from_the_clock_or_from_the_turn_s_day(memory, clock):

@@ -49,6 +49,15 @@ def test_used_score_rises_by_ten_five_and_two_up_to_100():
     assert adjust_score(40, "contradicted", rules) == 10
 
 
+def test_country_no_is_norway_in_yaml(tmp_path):
+    file = tmp_path / "policy.yaml"
+    file.write_text("personal_data: {action: private, regions: [SE, NO]}\naudit: {pseudonyms: true}\n")
+    policy = Policy.from_yaml(file)
+    assert (policy.personal_data.regions, policy.audit.pseudonyms) == (("SE", "NO"), True)
+    file.write_text("audit: {pseudonyms: off}\n")
+    assert Policy.from_yaml(file).audit.pseudonyms is False
+
+
 def test_yaml_round_trip_keeps_the_policy(tmp_path):
     policy = Policy.from_dict({"classes": {"factual": {"ttl": "90s"}}, "ranking": {"threshold": 0.2}, "chat_ttl": None})
     file = tmp_path / "policy.yaml"

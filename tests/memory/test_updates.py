@@ -171,6 +171,10 @@ def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
         ("I have a tattoo of a heron.", "I decided against a second tattoo."),
         ("My best friend is Amira.", "Amira quit her job at the bank."),
         ("I like my coffee with cardamom.", "The café stopped serving cardamom coffee."),
+        ("My husband Erik works as a nurse.", "Jonas has changed his mind: he stays."),
+        ("My sister Ingrid lives in Tromsø.", "Mette is expecting her first baby."),
+        ("The workshop is open from 9 to 16 on weekdays.", "The workshop will be painted dark blue, not green."),
+        ("The workshop opens at 10.", "I've decided: the workshop will be painted blue instead of green."),
     ],
 )
 def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
@@ -183,6 +187,10 @@ def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
         ("We keep six hens.", "I sold all our hens."),
         ("My best friend is Amira.", "Amira and I fell out, we don't talk any more."),
         ("I like my coffee with cardamom.", "I don't like cardamom in my coffee any more."),
+        ("My husband Erik works as a nurse.", "Erik has changed his job: he is a teacher now."),
+        ("The workshop will be painted green.", "The workshop will be painted dark blue, not green."),
+        ("The workshop opens at 9.", "The workshop opens at 10 instead of 9 now."),
+        ("I drink coffee in the morning.", "I drink tea instead of coffee now."),
     ],
 )
 def test_news_of_the_whole_or_of_the_user_ends_what_was_told(older, newer):

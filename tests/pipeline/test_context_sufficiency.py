@@ -44,6 +44,20 @@ def test_estimate_is_compared_with_the_estimators_threshold(retriever, estimate,
     assert context.to_dict()["sufficiency"] == estimate
 
 
+def test_picture_gives_the_verdict_of_the_context(retriever):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.9))
+    for question, enough in (("blue sky", True), ("Who won?", False)):
+        context = retriever.retrieve(question)
+        assert context.sufficient is enough
+        assert f"threshold 0.60: {'' if enough else 'not '}sufficient<" in context.trace.to_svg()
+
+
+def test_numbers_that_round_to_the_same_are_told_apart(retriever):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.5999))
+    reason = retriever.retrieve("blue sky").trace.sufficiency["reason"]
+    assert reason == "the estimate 0.5999 is below its threshold 0.6000"
+
+
 def test_trace_names_by_place_what_no_passage_holds(retriever):
     """The trace holds no text of the question."""
     retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.7))

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from meve import Retriever
+from meve import Passage, Retriever
 from meve.errors import ConfigurationError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
@@ -44,6 +44,15 @@ def test_kept_candidates_come_first_and_those_dropped_first_are_left_out(retriev
     assert f"and {len(trace.candidates) - 2} more" in svg
     with pytest.raises(ConfigurationError, match="max_candidates must be at least 1, got 0"):
         trace.to_html(max_candidates=0)
+
+
+def test_passages_of_one_title_are_named_by_their_beginnings():
+    texts = ("The sky is blue.", "Clouds in the sky are white.")
+    retriever = Retriever.empty(**PARTS)
+    retriever.add([Passage(id=f"{n}", title="Sky", text=text) for n, text in enumerate(texts)])
+    html = retriever.retrieve("Is the sky blue?").to_html()
+    drawn = [row[1] for row in rows_of(html[html.index("<svg") : html.index("</svg>") + 6])]
+    assert sorted(drawn) == sorted(texts)
 
 
 def test_foreign_text_stays_text_and_nothing_is_loaded():

@@ -93,7 +93,9 @@ def print_verification(result: "AuditVerification") -> None:
     if result.records:
         print_line(f"as the log says: {format_count(result.records, 'memory', 'memories')}", "green")
     if result.not_covered:
-        print_line(f"not covered by the log: {format_count(result.not_covered, 'memory', 'memories')}", "yellow")
+        why = "" if result.keyed else " (only a log with an audit key covers them)"
+        count = format_count(result.not_covered, "memory", "memories")
+        print_line(f"not covered by the log: {count}{why}", "yellow")
     for each in result.differences:
         user = "all users" if each.user_id is None else each.user_id
         name = f"{each.record_id} of {user}".translate(UNPRINTABLE)

@@ -3,11 +3,13 @@
 import json
 import math
 import re
-from pathlib import Path
+from contextlib import closing
 from typing import Annotated, Any, get_args
 
 import typer
 
+from meve.cli._index_place import Collection, load_index
+from meve.cli._memory_options import refuse_password
 from meve.cli._render import (
     explain_unverified,
     find_warnings,
@@ -28,7 +30,16 @@ def _one_of(kind: object) -> str:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    index: Annotated[Path, typer.Option(help="The index's folder.", metavar="DIR")],
+    index: Annotated[
+        str,
+        typer.Option(
+            help="The index's folder, or the URL of a server.",
+            metavar="DIR|URL",
+            envvar="MEVE_INDEX",
+            callback=refuse_password,
+        ),
+    ],
+    collection: Collection = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the five phases and the reason for each candidate.")
     ] = False,
@@ -131,12 +142,12 @@ def ask(
     if separator is not None:
         overrides["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t")
     from meve.pipeline.pipeline import check_query
-    from meve.retrieval.retriever import Retriever
 
     check_query(question)  # before the models load
     RetrieverConfig.from_dict(overrides)
     conditions = parse_where(where or [])
-    context = Retriever.load(index).retrieve(question, where=conditions, **overrides)
+    with closing(load_index(index, collection)) as retriever:
+        context = retriever.retrieve(question, where=conditions, **overrides)
     for sentence in find_warnings(context):
         print_message("warning", sentence)
     if as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve.cli._index_place import Collection, is_on_server
 from meve.cli._memory_options import refuse_password
 from meve.cli._render import (
     UNPRINTABLE,
@@ -42,9 +43,7 @@ def index(
             callback=refuse_password,
         ),
     ],
-    collection: Annotated[
-        str | None, typer.Option(help="The name of the passages on a server.", show_default=False)
-    ] = None,
+    collection: Collection = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)
     ] = None,
@@ -97,7 +96,7 @@ def index(
         kept = kept and _names_same_models(retriever, Path(to))
         if not kept:
             retriever.save(to)
-    print_report(report, retriever, to, kept=kept, verbose=verbose)
+    print_report(report, retriever, f"collection {collection}" if collection else to, kept=kept, verbose=verbose)
 
 
 def _open(
@@ -110,14 +109,12 @@ def _open(
     """
     from meve.retrieval.retriever import Retriever
 
-    if "://" not in to:
-        if collection is not None:
-            raise ConfigurationError(f"--collection must be left out for a folder, got {collection!r}")
+    if not is_on_server(to, collection):
         check_index_folder(Path(to))
         return _open_index(Path(to), embedder, verifier, dense)
-    if collection is None or dense is not None:
-        raise ConfigurationError("--to with a URL needs --collection NAME, and chooses its vector index itself")
-    return Retriever.over(to, collection=collection, embedder=embedder, verifier=verifier)
+    if dense is not None:
+        raise ConfigurationError(f"--dense must be left out for a server, which has its own index; got {dense!r}")
+    return Retriever.over(to, collection=str(collection), embedder=embedder, verifier=verifier)
 
 
 def _open_index(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":

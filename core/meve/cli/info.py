@@ -7,19 +7,31 @@ from typing import Annotated, Any
 
 import typer
 
+from meve.cli._index_place import Collection, is_on_server, open_collection
+from meve.cli._memory_options import refuse_password
 from meve.cli._render import print_table, table, write_json
 
 
 def info(
-    index: Annotated[Path, typer.Argument(metavar="DIR", help="The index's folder.")],
+    index: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR|URL",
+            help="The index's folder, or the URL of a server.",
+            envvar="MEVE_INDEX",
+            callback=refuse_password,
+        ),
+    ],
+    collection: Collection = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Print the contents, models, settings and sizes of an index."""
-    about = describe(index)
+    is_served = is_on_server(index, collection)
+    about = describe_collection(index, str(collection)) if is_served else describe(Path(index))
     if as_json:
         write_json(about)
         return
-    grid = table(str(index), "property", "value", fold=("value",))
+    grid = table(str(collection) if is_served else index, "property", "value", fold=("value",))
     for name, value in about.items():
         if isinstance(value, dict):
             for key, each in value.items():
@@ -27,6 +39,22 @@ def info(
         else:
             grid.add_row(name, _format_value(value))
     print_table(grid)
+
+
+def describe_collection(url: str, collection: str) -> dict[str, Any]:
+    """Return how many passages a collection has, and the models that it was made with.
+
+    Raises:
+        MeveError: as `open_collection`.
+    """
+    with open_collection(url, collection) as (server, models):
+        names = ("dimension", "similarity")
+        return {
+            "passages": len(server),
+            "embedder": {"name": models.embedder, **{name: getattr(models, name) for name in names}},
+            "tokens": {"name": models.tokens},
+            "dense": {"kind": server.kind},
+        }
 
 
 def describe(path: Path) -> dict[str, Any]:

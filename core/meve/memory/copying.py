@@ -4,6 +4,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from meve._postgres import is_postgres_url
+from meve.errors import ConfigurationError
 from meve.memory._audit.chain import AuditChain, AuditHead, AuditVerification
 from meve.memory.stores._opening import check_exists, open_store
 from meve.memory.stores._record_store import RecordStore
@@ -69,6 +71,12 @@ def copy_memory(
         KeyFileError: a key file is missing, locked with another master key, or older than the database.
         ConfigurationError: an invalid place.
     """
+    for name, place in (("source", source), ("target", target)):
+        if is_postgres_url(place.file) and place.key_file is None:
+            raise ConfigurationError(
+                f"the {name} is in a PostgreSQL database, and needs key_file (--{name}-key-file, or "
+                f"MEVE_{name.upper()}_KEY_FILE): the path of a file for the keys of its records"
+            )
     check_exists(str(source.file), source.tenant)
     with closing(_open(source)) as original:
         chain = AuditChain(audit_key, names_key=original.names_key)

@@ -19,7 +19,8 @@ def explain_insufficient(run: Run, account: Mapping[str, Any]) -> str:
     if not run.includes("verify"):
         return f"mode {config.mode!r} verifies no passage"
     if any(c.verified for c in run.candidates):
-        return f"the estimate {account['estimate']:.2f} is below its threshold {account['threshold']:.2f}"
+        estimate, least = _format_apart(account["estimate"], account["threshold"])
+        return f"the estimate {estimate} is below its threshold {least}"
     if any(c.verified for c in run.judged.values()):
         return f"no verified passage fits into max_tokens={config.max_tokens}"
     scores = [c.score for c in run.judged.values() if c.score is not None]
@@ -27,7 +28,18 @@ def explain_insufficient(run: Run, account: Mapping[str, Any]) -> str:
         return "no passage was scored" if run.retrieved else "no passage was found"
     passes = account.get("estimate", 0.0) >= account.get("threshold", 1.0)
     also = "; without one, an estimate above its threshold doesn't count" if passes else ""
-    return f"no passage reaches the threshold {config.threshold:g}: the best probability is {max(scores):.2f}{also}"
+    best, _ = _format_apart(max(scores), config.threshold)
+    return f"no passage reaches the threshold {config.threshold:g}: the best probability is {best}{also}"
+
+
+def _format_apart(lower: float, upper: float) -> tuple[str, str]:
+    """Return two different numbers with as many decimals as tell them apart, at least two and at most six.
+
+    >>> _format_apart(0.409, 0.41)
+    ('0.409', '0.410')
+    """
+    pairs = [(f"{lower:.{n}f}", f"{upper:.{n}f}") for n in range(2, 7)]
+    return next((pair for pair in pairs if pair[0] != pair[1]), pairs[-1])
 
 
 def raise_insufficient(context: Context) -> Never:

@@ -54,7 +54,7 @@ def describe(trace: Trace) -> str:
     estimate, threshold = trace.sufficiency.get("estimate"), trace.sufficiency.get("threshold")
     if estimate is None or threshold is None:
         return text
-    verdict = "sufficient" if estimate >= threshold else "not sufficient"
+    verdict = "not sufficient" if trace.sufficiency.get("reason") else "sufficient"
     return f"{text}; sufficiency {estimate:.2f}, threshold {threshold:.2f}: {verdict}"
 
 

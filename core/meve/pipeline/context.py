@@ -1,5 +1,6 @@
 """Define the result of a retrieval: the text for the prompt, its passages and its trace."""
 
+from collections import Counter
 from dataclasses import dataclass, fields
 from html import escape
 from typing import Any
@@ -46,11 +47,15 @@ class Context:
         return data
 
     def to_html(self) -> str:
-        """Return question, text and the picture of the trace as HTML; passages are named by their title or beginning.
+        """Return question, text and the picture of the trace as HTML; passages are named by title or beginning.
 
-        Unlike the trace's picture, it shows text of the passages.
+        Unlike the trace's picture, it shows text of the passages. Those of one title are named by their beginning.
         """
-        labels = {p.passage.id: p.passage.title or p.passage.text for p in self.passages}
+        titles = Counter(p.passage.title for p in self.passages)
+        labels = {
+            p.passage.id: p.passage.title if p.passage.title and titles[p.passage.title] == 1 else p.passage.text
+            for p in self.passages
+        }
         return (
             f"<p><b>{escape(self.query)}</b></p>"
             f'<pre style="white-space: pre-wrap">{escape(self.text)}</pre>{self.trace.to_html(labels=labels)}'

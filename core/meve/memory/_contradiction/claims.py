@@ -18,6 +18,7 @@ NAME = re.compile(r"[A-Z](?<=\b[A-Z])(?<![.!?:]\s[A-Z])(?<!^[A-Z])[\w'’-]+")
 _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|they|he|she|it)\b)")
 _SCLEROSIS = re.compile(r"\b(?:MS|ms)\b")
 _FREE = re.compile(r"\b(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
+_FORMER = re.compile(r"(?:, not|\binstead of|\brather than) ([^\W\d][\w'’-]*(?: [^\W\d][\w'’-]*){0,3})")
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
@@ -118,6 +119,12 @@ class Claim:
     def free_of(self) -> frozenset[str]:
         """The stems of what something is without: "alcohol" in "alcohol-free" and in "non-alcoholic"."""
         return frozenset(stem(word) for match in _FREE.finditer(self._plain.lower()) for word in match.groups() if word)
+
+    @LazyField
+    def former(self) -> frozenset[str]:
+        """The stems of what it names as no longer true: "green" in "blue, not green" and in "blue instead of green"."""
+        words = (word for match in _FORMER.finditer(self._plain.lower()) for word in match[1].split())
+        return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS)
 
     @LazyField
     def relations(self) -> frozenset[str]:

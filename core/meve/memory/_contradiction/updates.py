@@ -39,6 +39,7 @@ class UpdateJudge(Protocol):
 
 
 _THEIR, _MINE = frozenset(("his", "her", "their")), frozenset(("i", "me", "my", "we", "us", "our"))
+_PRONOUNS = _MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
 SAME = UpdateVerdict(relation="same", reason="words")
 
@@ -131,12 +132,15 @@ def _is_called(claim: Claim) -> bool:
 
 
 def tells_of_another(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement tells of a part, of one more of a kind, or of somebody else's doings.
+    """Return whether the newer statement tells of a part, of one more of a kind, or of somebody or something else.
 
     "I manage a team of five" and "two of my team are on leave now", "I have a tattoo" and "I decided against a second
-    tattoo", "I like cardamom in my coffee" and "the café stopped serving it", or "my best friend is Amira" and "Amira
-    quit her job".
+    tattoo", "I like cardamom in my coffee" and "the café stopped serving it", "my best friend is Amira" and "Amira
+    quit her job", "my husband Erik is a nurse" and "Jonas changed his mind", or "the shop opens at 9" and "the shop
+    will be blue, not green".
     """
+    if (new.former and new.former.isdisjoint(map(stem, old.words))) or _names_another_person(old, new):
+        return True
     if new.is_partial or (new.names_further and not old.names_further):
         return True
     if old.liked and old.actors and old.actors.isdisjoint("me" if word in _MINE else word for word in new.words):
@@ -144,6 +148,13 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
     is_of_friend = is_close and not new.people and bool(new.subject) and old.names.issuperset(new.subject)
     return is_of_friend and not _THEIR.isdisjoint(new.words) and _MINE.isdisjoint(new.words)
+
+
+def _names_another_person(old: Claim, new: Claim) -> bool:
+    """Return whether one statement is about a person with a name, and the other about somebody with another name."""
+    is_named = len(new.subject) == 1 and not new.people and _PRONOUNS.isdisjoint(new.subject)
+    is_other = bool(old.subject_names) and old.word_set.isdisjoint(new.subject)
+    return is_named and is_other and not _THEIR.isdisjoint(new.words)
 
 
 def _may_end(old: Claim, new: Claim) -> bool:

@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 
 from meve._fork_safety import ForkSafeLock
 from meve.errors import ModelError, wrap_errors
+from meve.memory._contradiction.lexicon import PAST_VERBS
 
 _UNIT = "(?:day|week|month|year)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -16,6 +17,19 @@ _RELATIVE = re.compile(
     | {_COUNT}\s+{_UNIT}s?\s+ago | in\s+{_COUNT}\s+{_UNIT}s? (?!\s+time)
     )\b(?!['’-]\w|\s+and\s+age)""",
     re.IGNORECASE | re.VERBOSE,
+)
+_CLAUSE_END = re.compile(r"[.,;:!?](?!\d)|\b(?:and|but|or|that|because|so)\b")
+_REPEATED = re.compile(
+    r"\b(?:times?|once|twice|can|could|usually|normally|often|always|n?ever|(?:have|has|had)n['’]t)\b", re.IGNORECASE
+)
+"""Words of a clause in which "in two days" is the time that something takes, or took."""
+_AHEAD = re.compile(
+    r"\b(?:will|shall|is|are|am)\b|['’](?:ll|m|re)\b|(?<!able )(?<!used )(?<!managed )\bto\b", re.IGNORECASE
+)
+"""Words of a clause in which it counts from now."""
+_PAST = re.compile(
+    rf"\b(?:\w+[^\We]ed|read|wrote|swam|drove|flew|ate|drank|slept|spent|built|grew|learnt|taught|{'|'.join(PAST_VERBS)})\b",
+    re.IGNORECASE,
 )
 _LOCK = ForkSafeLock()
 
@@ -38,6 +52,8 @@ def resolve_days(text: str, spoken: datetime | date) -> str:
 
 def _as_date(match: re.Match[str], spoken: datetime | date) -> str:
     told, before = match["told"], match["before"] or ""
+    if told[:3].lower() == "in " and _is_span(match):
+        return match[0]
     day, period = _parse(" ".join(told.lower().split()), spoken)
     if day is None:
         return match[0]
@@ -52,6 +68,14 @@ def _as_date(match: re.Match[str], spoken: datetime | date) -> str:
         preposition, when = "on", f"{day.day} {day:%B %Y}"
     phrase = f"{before}{when}" if before else f"{preposition} {when}"
     return phrase[0].upper() + phrase[1:] if match[0][0].isupper() else phrase
+
+
+def _is_span(match: re.Match[str]) -> bool:
+    """Return whether "in two days" tells how long something takes, as in "I read it in two days"."""
+    clause = _CLAUSE_END.split(match.string[max(0, match.start() - 200) : match.start()])[-1]
+    if not clause.strip():
+        clause = _CLAUSE_END.split(match.string[match.end() : match.end() + 200], maxsplit=1)[0]
+    return bool(_REPEATED.search(clause) or (_PAST.search(clause) and not _AHEAD.search(clause)))
 
 
 def _parse(told: str, spoken: datetime | date) -> tuple[datetime | None, str]:
