@@ -12,7 +12,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 
 FACT = "I have a dog called Rex."
 QUESTION = "What is my dog called?"
-LINE = re.compile(r"^\[\d+\] (.*?)(?: \(\w+, [\d-]+\).*)?$", re.MULTILINE)
+LINE = re.compile(r"^\[\d+\] (.*?)(?: \((?:\w+, )?[\d-]+\).*)?$", re.MULTILINE)
 
 
 @dataclass
