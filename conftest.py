@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio._backends._asyncio  # noqa: F401 - pytest rewrites it, which can fail in a thread beside the main one
 import pytest
 from sybil import Example, Sybil
 from sybil.integration.pytest import SybilItem
