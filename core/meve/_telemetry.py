@@ -1,4 +1,4 @@
-"""Where MeVe reports its operations to whoever measures them; nothing happens until `meve.telemetry.instrument`."""
+"""Passes operations and measurements to the recorder that `meve.telemetry.instrument` sets; without one, to nobody."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -25,7 +25,7 @@ class Recorder(Protocol):
 
     @property
     def has_content(self) -> bool:
-        """Whether texts of queries and results are wanted."""
+        """Whether to record queries, and ids and scores of results."""
 
     def span(self, name: str, attributes: Mapping[str, Value]) -> AbstractContextManager[Span]:
         """Record an operation with its duration, and the type of its error."""

@@ -1,4 +1,4 @@
-"""Where an index stands: in a folder, or as a collection on a server."""
+"""The options that name an index: a folder, or a server's URL and a collection."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from meve.cli._memory_options import refuse_password
 from meve.errors import ConfigurationError, IndexNotFoundError
 
 if TYPE_CHECKING:
     from meve.retrieval._server_corpus.records import About, PassageServer
     from meve.retrieval.retriever import Retriever
 
+IndexPlace = Annotated[
+    str,
+    typer.Option(
+        help="The index's folder, or the URL of a server.",
+        metavar="DIR|URL",
+        envvar="MEVE_INDEX",
+        callback=refuse_password,
+    ),
+]
 Collection = Annotated[str | None, typer.Option(help="The name of the passages on a server.", show_default=False)]
 
 

@@ -89,7 +89,7 @@ Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", meta
 
 
 _opening: ContextVar[dict[str, Any]] = ContextVar("opening", default={})  # noqa: B039 - it is never changed
-"""What `GovernedMemory.open` gets besides the file."""
+"""The arguments of `GovernedMemory.open` besides the file."""
 
 
 def keep_opening(

@@ -8,8 +8,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from meve.cli._index_place import Collection, load_index
-from meve.cli._memory_options import refuse_password
+from meve.cli._index_place import Collection, IndexPlace, load_index
 from meve.cli._render import (
     explain_unverified,
     find_warnings,
@@ -30,15 +29,7 @@ def _one_of(kind: object) -> str:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question.")],
-    index: Annotated[
-        str,
-        typer.Option(
-            help="The index's folder, or the URL of a server.",
-            metavar="DIR|URL",
-            envvar="MEVE_INDEX",
-            callback=refuse_password,
-        ),
-    ],
+    index: IndexPlace,
     collection: Collection = None,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the five phases and the reason for each candidate.")

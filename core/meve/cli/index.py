@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from meve.cli._index_place import Collection, is_on_server
-from meve.cli._memory_options import refuse_password
+from meve.cli._index_place import Collection, IndexPlace, is_on_server
 from meve.cli._render import (
     UNPRINTABLE,
     get_console,
@@ -34,15 +33,7 @@ MAX_SKIPPED = 3
 
 def index(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A folder, or a file.")],
-    to: Annotated[
-        str,
-        typer.Option(
-            help="The index's folder, or the URL of a server.",
-            metavar="DIR|URL",
-            envvar="MEVE_INDEX",
-            callback=refuse_password,
-        ),
-    ],
+    to: IndexPlace,
     collection: Collection = None,
     chunk_tokens: Annotated[
         int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)

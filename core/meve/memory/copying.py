@@ -17,7 +17,7 @@ from meve.memory.stores._sql.store import SqlStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPlace:
-    """Where a memory stands; see `GovernedMemory.open`."""
+    """The file or URL of a memory, and what opens it; see `GovernedMemory.open`."""
 
     file: str | Path
     """The path of an SQLite file, or `postgresql://user@host:port/database`."""
