@@ -87,8 +87,10 @@ def test_user_whose_key_is_damaged_is_forgotten_and_stops_no_upkeep(filled, dama
         assert memory.maintain().damage != []
         with pytest.raises(StoreCorruptError, match="forget_user"):
             memory.add("More.", user_id="alice")
-        memory.forget_user(user_id="alice")
+        assert memory.forget_user(user_id="alice", dry_run=True).found
+        assert memory.forget_user(user_id="alice").found
         assert memory.maintain().damage == []
+        assert not memory.forget_user(user_id="alice").found
         assert [r.text for r in memory.list(user_id="bob")] == ["Of b."]
         memory.add("More.", user_id="alice")
         assert [r.text for r in memory.list(user_id="alice")] == ["More."]

@@ -123,6 +123,9 @@ class _DictTransaction:
         if score is not None:
             shared_scores[record_id] = score
 
+    def has_damaged_key(self, user: str) -> bool:
+        return False
+
     def forget_user(self, user: str) -> None:
         """Do nothing: nothing outlives the process."""
 

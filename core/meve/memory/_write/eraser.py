@@ -87,7 +87,7 @@ class RecordEraser:
                     because = "a copy that was merged into it is erased"
                     transaction.log(runtime.event(user, record, "update", because, now, changed=["tags"]))
                 report = replace(report, unreadable=tuple(each.id for each in unreadable))
-            if not (records or unreadable) and not (session is None and transaction.shared_scores(user)):
+            if not (records or unreadable or (session is None and _is_known(transaction, user))):
                 other = other_type_of(user)
                 is_known = other is not None and any(transaction.readable_records(user_key(other)))
                 report = replace(report, found=False, other_user=other if is_known else None)
@@ -142,6 +142,11 @@ class RecordEraser:
             transaction.log(self.runtime.plain_event(user, record_id, "delete", reason, now))
         held = {each.id: each.hold for each in unreadable if each.hold}
         return replace(report, erased=tuple(sorted([*report.erased, *gone])), held={**report.held, **held})
+
+
+def _is_known(transaction: RecordTransaction, user: str) -> bool:
+    """Return whether something else than records is stored of a user."""
+    return transaction.has_damaged_key(user) or bool(transaction.shared_scores(user))
 
 
 def check_not_held(record: MemoryRecord) -> None:

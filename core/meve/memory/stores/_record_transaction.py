@@ -56,6 +56,7 @@ class RecordTransaction:
         self.records = transaction.records
         self.version = transaction.version
         self.shared_scores = transaction.shared_scores
+        self.has_damaged_key = transaction.has_damaged_key
         self.touch = transaction.touch
         self.select = transaction.select
         self.setting = transaction.setting

@@ -161,6 +161,10 @@ class Transaction(Snapshot, Protocol):
         """Write a user's score of a shared record; None removes it."""
         ...
 
+    def has_damaged_key(self, user: str) -> bool:
+        """Return whether something is stored of a user whose key can't be read. A store without keys returns False."""
+        ...
+
     def forget_user(self, user: str) -> None:
         """Forget the name of a user when the transaction ends, if nothing of the user is stored then."""
         ...

@@ -253,6 +253,9 @@ class SqlTransaction(SqlSnapshot):
             values = (owner.no, hashed, name, *shared_score_row(score))
             self._connection.execute(_PUT_SCORE, values)
 
+    def has_damaged_key(self, user: str) -> bool:
+        return self._vault.has_damaged_key(user)
+
     def forget_user(self, user: str) -> None:
         self._forgotten.add(user)
 

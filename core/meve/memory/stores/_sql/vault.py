@@ -91,6 +91,14 @@ class Vault:
             self._owners[no] = None if row is None else self._owner(*row)
         return self._owners[no]
 
+    def has_damaged_key(self, user: str) -> bool:
+        """Return whether a user has a key that can't be read."""
+        row = self.connection.execute(
+            "SELECT no, key, slot, name FROM users WHERE tenant = :tenant AND key = ? AND slot IS NOT NULL",
+            (self.user_hash(user),),
+        ).fetchone()
+        return row is not None and self._owner(*row) is None
+
     def make_owner(self, user: str) -> tuple[Owner, int]:
         """Return a user, whose row is written if there is none, and the version of the user's records.
 
