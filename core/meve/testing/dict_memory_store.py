@@ -123,7 +123,7 @@ class _DictTransaction:
         if score is not None:
             shared_scores[record_id] = score
 
-    def has_damaged_key(self, user: str) -> bool:
+    def has_damaged_key(self, user: str) -> bool:  # noqa: ARG002 - it has no keys
         return False
 
     def forget_user(self, user: str) -> None:
