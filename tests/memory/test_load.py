@@ -174,7 +174,7 @@ def test_recall_parses_each_record_once(file, monkeypatch):
 
     parsed = []
     parse = user_index.parse_statement
-    monkeypatch.setattr(user_index, "parse_statement", lambda text: parsed.append(text) or parse(text))
+    monkeypatch.setattr(user_index, "parse_statement", lambda text, *known: parsed.append(text) or parse(text, *known))
     with GovernedMemory.open(file, policy=Policy.from_dict({"ranking": {"conflicts": True}})) as memory:
         for n in range(30):
             memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")

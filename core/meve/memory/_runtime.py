@@ -17,6 +17,7 @@ from meve.memory._async_runner import AsyncRunner
 from meve.memory._audit.chain import Action, AuditChain, EventDraft
 from meve.memory._audit.checkpoints import Checkpoints
 from meve.memory._classify.tags import PolicyTagger, Tagger
+from meve.memory._contradiction.outline import outline_of
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.trained import TrainedUpdateJudge
 from meve.memory._contradiction.updates import UpdateJudge
@@ -176,6 +177,7 @@ class MemoryRuntime:
                 tokens=next(tokens) if record.text else 0,
                 model=model_of(embedder),
                 passages=self.embed_parts(record, embedder),
+                outline=outline_of(record),
             )
             for record, vector in zip(records, vectors, strict=True)
         ]

@@ -136,6 +136,8 @@ class StoredRecord:
     passages: HalfArray = field(default_factory=lambda: np.zeros((0, 0), dtype=np.float16))
     """The embeddings of the passages of a long text, shape (m, d), of length 1 and in half precision; none for a short
     one."""
+    outline: str = ""
+    """What tells its text apart from most others; empty for a long text, and for records of an earlier version."""
     row: int = 0
     """The store's number of the record. It rises with each new record, and is never reused."""
     altered: tuple[str, ...] = ()

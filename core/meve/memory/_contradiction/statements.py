@@ -1,12 +1,15 @@
 """Parses English statements by rules: their subject, their numbers, dates and names, and whether they are negated."""
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from meve._lazy_field import LazyField
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
 from meve.memory._contradiction.claims import NAME, Claim
 from meve.memory._contradiction.values import normalise_values
+
+if TYPE_CHECKING:
+    from meve.memory._contradiction.outline import Outline
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:[.,:/]\d+)*(?:\s?[-–]\s?\d+(?:[.,]\d+)*)*(?:[a-z]+\b|%)?")
 _DAYS = """
@@ -37,12 +40,26 @@ class StatementValues(NamedTuple):
 
 
 class Statement:
-    """A statement, each part of which is parsed when it is first read."""
+    """A statement, each part of which is parsed when it is first read.
 
-    def __init__(self, text: str) -> None:
+    Args:
+        text: the statement.
+        outline: what is known of it without parsing; None for nothing.
+    """
+
+    def __init__(self, text: str, outline: "Outline | None" = None) -> None:
         self.text = text
-        self._plain = normalise_values(text)
-        self.claim = Claim(text, self._plain)
+        self.outline = outline
+        if outline is not None:
+            vars(self)["is_negated"] = outline.is_negated  # a field that needn't be parsed
+
+    @LazyField
+    def claim(self) -> Claim:
+        """What it claims."""
+        claim = Claim(self.text, self._plain)
+        if self.outline is not None:
+            vars(claim).update(gives_value=self.outline.gives_value, gives_name=self.outline.gives_name)
+        return claim
 
     @LazyField
     def subject(self) -> frozenset[str]:
@@ -72,6 +89,10 @@ class Statement:
         return not _NEGATIONS.isdisjoint(self._words)
 
     @LazyField
+    def _plain(self) -> str:
+        return normalise_values(self.text)
+
+    @LazyField
     def _words(self) -> list[str]:
         return words(self._plain)
 
@@ -81,9 +102,9 @@ class Statement:
         return frozenset(name.casefold().removesuffix("'s").removesuffix("’s") for name in names)
 
 
-def parse_statement(text: str) -> Statement:
+def parse_statement(text: str, outline: "Outline | None" = None) -> Statement:
     """Return the subject and the values of a statement."""
-    return Statement(text)
+    return Statement(text, outline)
 
 
 def parse_values(text: str) -> StatementValues:

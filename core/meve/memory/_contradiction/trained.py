@@ -20,6 +20,7 @@ from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
     DIFFERENT,
+    UNREAD,
     RuleUpdateJudge,
     UpdateVerdict,
     tells_more_of_a_role,
@@ -121,7 +122,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         except ModelError as error:
             why = type(error.__cause__ or error).__name__  # the error itself may quote what was said
             logger.warning("a search shows both of two memories, since the model of updates failed: %s", why)
-            return DIFFERENT
+            return UNREAD
         return replace(verdict, probability=probability) if probability >= self._agreed else DIFFERENT
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:

@@ -6,6 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
+from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -41,6 +42,8 @@ class UpdateJudge(Protocol):
 _THEIR, _MINE = frozenset(("his", "her", "their")), frozenset(("i", "me", "my", "we", "us", "our"))
 _PRONOUNS = _MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
+UNREAD = UpdateVerdict(relation="different", reason="unread")
+"""That of statements which a model should have read, and failed."""
 SAME = UpdateVerdict(relation="same", reason="words")
 
 
@@ -90,6 +93,8 @@ class RuleUpdateJudge:
 
     def compare_in_search(self, older: Statement, newer: Statement) -> UpdateVerdict:
         """Return the relation of two memories of a recall, without hiding one that maintenance would keep."""
+        if type(self._contradiction) is RuleContradiction and _are_apart(older.outline, newer.outline):
+            return DIFFERENT  # as below, without parsing them
         return RuleUpdateJudge.compare_statements(self, older, newer)
 
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
@@ -107,6 +112,20 @@ class RuleUpdateJudge:
         if isinstance(self._contradiction, RuleContradiction):
             return self._contradiction.compare_statements(older, newer)
         return self._contradiction.find_difference(older.text, newer.text)
+
+
+def _are_apart(old: Outline | None, new: Outline | None) -> bool:
+    """Return whether outlines tell that a newer statement says neither the same as the older one nor replaces it."""
+    if old is None or new is None or old.letters == new.letters or not (old.letters and new.letters):
+        return False
+    may_differ = (
+        (old.gives_value and new.gives_value) or (old.gives_name and new.gives_name) or old.is_negated != new.is_negated
+    )
+    return not may_differ and not _are_simple(old.words, new.words)
+
+
+def _are_simple(old_words: int, new_words: int) -> bool:
+    return old_words <= SIMPLE[0] and new_words <= SIMPLE[1]
 
 
 def _may_both_hold(old: Claim, new: Claim) -> bool:
@@ -159,8 +178,7 @@ def _names_another_person(old: Claim, new: Claim) -> bool:
 
 def _may_end(old: Claim, new: Claim) -> bool:
     """Return whether what a short statement tells can end, and a newer one is about the same persons and illnesses."""
-    are_simple = len(old.words) <= SIMPLE[0] and len(new.words) <= SIMPLE[1]
-    if not are_simple or old.past or old.is_event or (new.passing and not new.changed):
+    if not _are_simple(len(old.words), len(new.words)) or old.past or old.is_event or (new.passing and not new.changed):
         return False
     return old.illnesses <= new.word_set and new.changed_people <= old.people
 

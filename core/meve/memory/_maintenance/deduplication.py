@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import RuleUpdateJudge
+from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation
 from meve.memory._passages import PASSAGE
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
@@ -88,7 +88,7 @@ class DuplicateJudge:
         if one.text != other.text and max(len(one.text), len(other.text)) > PASSAGE:
             return ""  # it makes several statements, and parsing it takes milliseconds
         older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
-        relation = self.judge.compare_in_search(self._statement(older), self._statement(newer)).relation
+        relation = self._compare(older, newer)
         if relation == "same":
             return "same"
         if relation == "different" or not may_replace(older.record, newer.record):
@@ -103,8 +103,24 @@ class DuplicateJudge:
             return ""
         return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
 
+    def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
+        """Return the relation of the newer memory to the older one; its index keeps that of two active records."""
+        index = self._index(older)
+        is_kept = self._index(newer) is index and not (older.record.archived or newer.record.archived)
+        pair = older.row, older.record.version, newer.row, newer.record.version
+        known = index.relation(pair) if is_kept else None
+        if known is None:
+            verdict = self.judge.compare_in_search(self._statement(older), self._statement(newer))
+            known = verdict.relation
+            if is_kept and verdict is not UNREAD:
+                index.keep_relation(pair, known)
+        return known
+
+    def _index(self, passage: MemoryPassage) -> UserIndex:
+        return self.indexes[passage.record.user_id is None]
+
     def _statement(self, passage: MemoryPassage) -> Statement:
-        return self.indexes[passage.record.user_id is None].statement(passage.text)
+        return self._index(passage).statement(passage.text, passage.outline)
 
     def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
         if record.id not in self.precedences:

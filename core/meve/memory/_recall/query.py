@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypedDict, Unpack
@@ -196,7 +197,7 @@ def make_query(
     """Check a query and its options against a policy. Raise what `GovernedMemory.search` raises."""
     check_option_names(options, SearchOptions.__annotations__, "search")
     check_query(query)
-    limits = RetrieverConfig(limit=options.get("limit", 10), max_tokens=options.get("max_tokens", 512))  # checks them
+    limits = _check_limits(options.get("limit", 10), options.get("max_tokens", 512))
     for name in ("include_private", "include_superseded", "verify"):
         if not isinstance(options.get(name, False), bool):
             raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
@@ -230,6 +231,16 @@ def make_query(
         standing_classes=_classes(policy, None, options.get("include_private", False)),
         scopes=tuple(check_scopes(options).items()),
     )
+
+
+def _check_limits(limit: int | None, max_tokens: int) -> RetrieverConfig:
+    is_usual = type(limit) in (int, type(None)) and type(max_tokens) is int  # others may not even be hashable
+    return (_make_limits if is_usual else _make_limits.__wrapped__)(limit, max_tokens)
+
+
+@lru_cache(maxsize=64)  # its checks take a hundredth of a search
+def _make_limits(limit: int | None, max_tokens: int) -> RetrieverConfig:
+    return RetrieverConfig(limit=limit, max_tokens=max_tokens)
 
 
 def _period(options: SearchOptions, now: datetime) -> tuple[datetime | None, datetime | None]:

@@ -29,6 +29,8 @@ class MemoryPassage(Passage):
     record: MemoryRecord
     row: int = 0
     """The store's number of the record, which rises with each new one."""
+    outline: str = ""
+    """See `StoredRecord`."""
 
     @property
     def prompt_text(self) -> str:
@@ -95,11 +97,13 @@ class MemorySource:
 
 
 def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
-    record = hit.stored.record
-    passage = MemoryPassage(id=record.id, text=record.text, metadata=record.metadata, record=record, row=hit.stored.row)
+    stored, record = hit.stored, hit.stored.record
+    passage = MemoryPassage(
+        id=record.id, text=record.text, metadata=record.metadata, record=record, row=stored.row, outline=stored.outline
+    )
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
-    vector = hit.stored.vector if hit.stored.model == model else None
-    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=hit.stored.tokens)
+    vector = hit.vector if stored.model == model else None
+    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=stored.tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

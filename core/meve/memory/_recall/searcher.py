@@ -98,7 +98,8 @@ class Searcher:
         indexes = self.indexes.of_all(query.user, SHARED)
         versions = tuple(index.version for index in indexes)
         is_cacheable = not callable(query.scope.where)  # what a function admits may change
-        cached = self.cache.get(query.cache_key, versions) if is_cacheable else None
+        key = query.cache_key if is_cacheable else ()
+        cached = self.cache.get(key, versions) if is_cacheable else None
         if cached is not None and not cached.has_expired(self.runtime.clock.now()):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         if query.scope.as_of is not None or query.scope.include_superseded:
@@ -106,9 +107,10 @@ class Searcher:
         recall = self._run(query, indexes)
         while recall.has_expired(self.runtime.clock.now()):  # during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
+            key = query.cache_key if is_cacheable else ()
             recall = self._run(query, indexes)
         if is_cacheable:
-            self.cache.put(query.cache_key, versions, recall)
+            self.cache.put(key, versions, recall)
         return recall
 
     def count(self, query: MemoryQuery) -> int:

@@ -4,7 +4,7 @@ from bisect import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ from meve._formulas import multiply_rows, normalize
 from meve._growable_array import GrowableArray
 from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
+from meve.memory._contradiction.outline import read_outline
 from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.updates import UpdateRelation
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
 from meve.memory._recall.relevance import Floats, limit_relevance, select_best
@@ -34,6 +36,8 @@ _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
 _MAX_STATEMENTS = 2_048
 """The number of parsed statements that a user's index caches, and of older ones besides."""
+_MAX_RELATIONS = 16_384
+"""The number of pairs of records whose relation a user's index keeps."""
 _NO_VECTOR, _NO_PASSAGES = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
 """Those of the records in an index, whose vectors stand in its arrays alone."""
 _AT_ONCE = 4_096
@@ -91,17 +95,18 @@ class Scope:
         return self.where.matches(metadata) if isinstance(self.where, Filter) else call_filter(self.where, metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """A record that was found, with its scores, all in [0, 1]."""
 
     stored: StoredRecord
+    """The record without its vectors."""
+    vector: FloatArray
+    """Its vector, of length 1."""
     relevance: float
     cosine: float
     """That of the best passage, if the record has passages."""
     words: float
     """Share of the query's words that it contains, weighted by rarity."""
-    position: int
 
 
 class UserIndex:
@@ -140,6 +145,8 @@ class UserIndex:
         self._statements: dict[str, Statement] = {}
         self._older_statements: dict[str, Statement] = {}
         """Those that were parsed or used before there were too many."""
+        self._relations: dict[tuple[int, ...], UpdateRelation] = {}
+        """See `keep_relation`."""
         self._positions: dict[int, int] = {}
         """By row."""
         self._stored: list[StoredRecord | None] = []
@@ -260,10 +267,14 @@ class UserIndex:
         sums = self._add_up(cosines, shares, rule)
         positions = select_best(np.where(mask, sums, -1.0), k)
         scores = limit_relevance(sums[positions]).astype(np.float32)
-        best = [(score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
-        hits = [Hit(stored, score, float(cosines[p]), float(shares[p]), p) for score, stored, p in best if stored]
-        hits = sorted(hits, key=lambda hit: (-hit.relevance, hit.stored.record.id))[:k]
-        return [replace(hit, stored=self._with_vectors(hit.stored, hit.position)) for hit in hits]
+        found = [(-score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
+        best = sorted((score, stored.record.id, p, stored) for score, stored, p in found if stored is not None)[:k]
+        chosen = [p for _, _, p, _ in best]
+        of_hits = self._units.values[chosen], cosines[chosen].tolist(), shares[chosen].tolist()
+        return [
+            Hit(stored, vector, -score, cosine, share)
+            for (score, _, _, stored), vector, cosine, share in zip(best, *of_hits, strict=True)
+        ]
 
     def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:
         """Return a record of this index with its vectors, of length 1."""
@@ -278,15 +289,25 @@ class UserIndex:
         sums: Floats = cosines / 2 + words[:-1] + around
         return sums
 
-    def statement(self, text: str) -> Statement:
-        """Return the parsed statement of a record's text, cached until the record is removed."""
+    def statement(self, text: str, outline: str = "") -> Statement:
+        """Return the statement of a record's text and stored outline, cached until the record is removed."""
         found = self._statements.get(text)
         if found is None:
             if len(self._statements) >= _MAX_STATEMENTS:
                 self._older_statements, self._statements = self._statements, {}
-            found = self._older_statements.get(text) or parse_statement(text)
+            found = self._older_statements.get(text) or parse_statement(text, read_outline(outline, text))
             self._statements[text] = found
         return found
+
+    def relation(self, pair: tuple[int, ...]) -> UpdateRelation | None:
+        """Return what `keep_relation` kept."""
+        return self._relations.get(pair)
+
+    def keep_relation(self, pair: tuple[int, ...], relation: UpdateRelation) -> None:
+        """Keep the relation of two texts for later searches, by rows and versions of their records."""
+        if len(self._relations) >= _MAX_RELATIONS:
+            self._relations = {}
+        self._relations[pair] = relation
 
     def _add(self, records: Sequence[StoredRecord]) -> None:
         added = [stored for stored in records if stored.record.kind != "message"]  # no search returns messages

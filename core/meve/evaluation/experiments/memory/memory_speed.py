@@ -25,6 +25,7 @@ from meve.evaluation.experiments._experiment import SEED
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.results import collect_versions
 from meve.memory import GovernedMemory, Policy
+from meve.memory._contradiction.outline import outline_of
 from meve.memory._recall.scoring import format_memory
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import StoredRecord, user_key
@@ -123,7 +124,11 @@ class _Material:
                     vector = self._vectors[at] + 0.01 * self._noise.standard_normal(self._vectors.shape[1])
                     frame = runtime.tokens.count(format_memory(f"({n})", record.source, record.created_at))
                     stored = StoredRecord(
-                        record=record, vector=vector, tokens=self._tokens[at] + frame, model=runtime.embedder.model
+                        record=record,
+                        vector=vector,
+                        tokens=self._tokens[at] + frame,
+                        model=runtime.embedder.model,
+                        outline=outline_of(record),
                     )
                     transaction.insert(user_key(user), stored)
                     transaction.log(

@@ -23,11 +23,13 @@ from meve.memory.stores.protocol import Field
 VALUES = (
     "id", "kind", "text", "source", "class", "created", "expires", "session", "tags", "metadata", "reflection",
     "touched", "used", "uses", "valid_from", "valid_to", "superseded", "restored", "flagged", "hold", "pinned",
-    "derived", "archived", "version", "tokens", "model", "outcomes", "vector", "passages",
+    "derived", "archived", "version", "tokens", "model", "outcomes", "outline", "vector", "passages",
 )  # fmt: skip
 """The values of a record, in the order in which the archive packs them."""
-_SEALED = ("id", "text", "session", "tags", "metadata", "superseded", "flagged", "hold", "derived", "outcomes")
-"""The values that are encrypted together with the vectors; version 7 of the schema lacks the last one."""
+_SEALED = (
+    "id", "text", "session", "tags", "metadata", "superseded", "flagged", "hold", "derived", "outcomes", "outline",
+)  # fmt: skip
+"""The values that are encrypted together with the vectors; version 7 of the schema lacks the last two, 8 the last."""
 FOUND_BY = ("id", "session", "superseded", "derived", "hold")
 """Columns that tell hashes of these values, to find a record by; `hold` only tells whether there is one."""
 _OPEN = tuple(name for name in VALUES if name not in {*_SEALED, "vector", "passages"})
@@ -46,7 +48,7 @@ def to_values(stored: StoredRecord) -> tuple[Any, ...]:
         r.session_id, _json(r.tags), json.dumps(dict(r.metadata)), r.reflection, micros_or_none(r.touched_at),
         micros_or_none(r.used_at), r.uses, micros_or_none(r.valid_from), micros_or_none(r.valid_to), r.superseded_by,
         micros_or_none(r.restored_at), r.flagged, r.hold, int(r.pinned), _json(r.derived_from), int(r.archived),
-        r.version, stored.tokens, stored.model, _outcomes_row(r.outcomes),
+        r.version, stored.tokens, stored.model, _outcomes_row(r.outcomes), stored.outline,
         np.asarray(stored.vector, dtype="<f4").tobytes(), np.asarray(stored.passages, dtype="<f2").tobytes(),
     )  # fmt: skip
 
@@ -96,7 +98,7 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
     (
         record_id, kind, text, source, policy_class, created, expires, session, tags, metadata, reflection, touched,
         used, uses, valid_from, valid_to, superseded, restored, flagged, hold, pinned, derived, archived, version,
-        tokens, model, outcomes, vector, passages,
+        tokens, model, outcomes, outline, vector, passages,
     ) = values  # fmt: skip
     if not math.isfinite(reflection):
         raise ValueError(f"the reflection score is {reflection}")
@@ -132,7 +134,9 @@ def from_values(user: str, row: int, values: Sequence[Any]) -> StoredRecord:
     )
     whole = np.frombuffer(vector, dtype="<f4")
     parts = np.frombuffer(passages, dtype="<f2").reshape(-1, max(1, len(whole)))
-    return StoredRecord(record=record, vector=whole, tokens=tokens, model=model, passages=parts, row=row)
+    return StoredRecord(
+        record=record, vector=whole, tokens=tokens, model=model, passages=parts, outline=outline or "", row=row
+    )
 
 
 def shared_score_row(score: SharedScore) -> tuple[Any, ...]:
@@ -172,7 +176,7 @@ def pack(values: Sequence[Any]) -> bytes:
 def unpack(body: bytes) -> list[Any]:
     """Return the values that `pack` was given. Raise what `readable` maps if they are damaged."""
     (*values, size), halves = unpack_values(body)
-    values += [None] * (len(VALUES) - 2 - len(values))  # version 7 of the schema lacks the outcomes
+    values += [None] * (len(VALUES) - 2 - len(values))  # versions before 9 of the schema lack some
     return [*values, np.frombuffer(halves[:size], dtype="<f2").astype("<f4").tobytes(), halves[size:]]
 
 

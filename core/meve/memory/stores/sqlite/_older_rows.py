@@ -5,7 +5,7 @@ import zlib
 from meve.memory.records import kind_of
 from meve.memory.stores._sql.rows import VALUES, pack_values, unpack_values
 
-_COLUMNS_5 = tuple(name for name in VALUES if name not in {"model", "outcomes", "passages"})
+_COLUMNS_5 = tuple(name for name in VALUES if name not in {"model", "outcomes", "outline", "passages"})
 _COLUMNS_4 = tuple(name for name in _COLUMNS_5 if name not in {"valid_from", "valid_to", "restored", "pinned"})
 _COLUMNS_3 = tuple(name for name in _COLUMNS_4 if name not in {"kind", "archived"})
 """The columns of versions 5, 4 and 3 of the schema."""

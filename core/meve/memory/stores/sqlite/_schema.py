@@ -211,6 +211,7 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE opinions ADD COLUMN outcomes TEXT;
     """,  # what is sealed of a record also holds its outcomes
+    "",  # and its outline
 )
 """From an empty file to version 1, from 1 to 2, and so on."""
 _SEAL = "SELECT seal_rows()"

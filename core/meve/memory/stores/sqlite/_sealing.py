@@ -21,7 +21,7 @@ def seal_plain_rows(vault: Vault) -> None:
     connection = vault.connection
     with connection.undecoded_text():  # damaged text stays as it is
         owners = _seal_users(vault)
-        names = ["NULL" if name == "outcomes" else name for name in VALUES]
+        names = ["NULL" if name in ("outcomes", "outline") else name for name in VALUES]
         for row, user, changed, *values in _read(connection, "plain_memories", "row", "user", "changed", *names):
             owner, slot = owners[user], vault.take()
             values[_DERIVED] = _list_of_texts(values[_DERIVED])
