@@ -147,7 +147,7 @@ class Claim:
     @LazyField
     def cues(self) -> frozenset[str]:
         """The words by which it announces a change, or that something holds now."""
-        return self._ending | self._changing | _find_all(lexicon.CURRENT, self._plain)
+        return self._ending | self._changing | lexicon.CURRENT.find_all(self._plain)
 
     @LazyField
     def changed(self) -> bool:
@@ -172,7 +172,7 @@ class Claim:
     @LazyField
     def added(self) -> bool:
         """It adds to what holds already."""
-        return lexicon.ADDED.search(self._plain) is not None
+        return lexicon.ADDED.stand_in(self._plain)
 
     @LazyField
     def is_partial(self) -> bool:
@@ -187,12 +187,12 @@ class Claim:
     @LazyField
     def passing(self) -> bool:
         """It tells of a plan or of an exception."""
-        return lexicon.PASSING.search(self._plain) is not None
+        return lexicon.PASSING.stand_in(self._plain)
 
     @LazyField
     def past(self) -> bool:
         """It tells of the past."""
-        return lexicon.PAST.search(self._plain) is not None
+        return lexicon.PAST.stand_in(self._plain)
 
     @LazyField
     def is_event(self) -> bool:
@@ -275,20 +275,16 @@ class Claim:
 
     @LazyField
     def _ending(self) -> frozenset[str]:
-        return _find_all(lexicon.ENDED, self._plain)
+        return lexicon.ENDED.find_all(self._plain)
 
     @LazyField
     def _changing(self) -> frozenset[str]:
-        return _find_all(lexicon.CHANGED, self._plain)
+        return lexicon.CHANGED.find_all(self._plain)
 
 
 def parse_claim(text: str) -> Claim:
     """Return what a statement claims."""
     return Claim(text, normalise_values(text))
-
-
-def _find_all(pattern: re.Pattern[str], text: str) -> frozenset[str]:
-    return frozenset(match.group().lower() for match in pattern.finditer(text))
 
 
 def _find_verb(tokens: Sequence[str]) -> tuple[int, str]:
@@ -313,7 +309,7 @@ def _find_changed_people(text: str) -> frozenset[str]:
         (
             clause
             for clause in _CLAUSE.split(text.lower())
-            if lexicon.ENDED.search(clause) or lexicon.CHANGED.search(clause)
+            if lexicon.ENDED.stand_in(clause) or lexicon.CHANGED.stand_in(clause)
         ),
         "",
     )

@@ -19,10 +19,36 @@ def _sets(text: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(line.split()) for line in text.strip().splitlines())
 
 
-def _alternatives(text: str) -> re.Pattern[str]:
-    """Return a pattern of alternatives, which are separated by a bar between spaces or by a line break."""
+class Phrases:
+    """Phrases that are found in lower and upper case.
+
+    Args:
+        pattern: matches them in lower case.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._any_case, self._lower_case = re.compile(pattern, re.I), re.compile(pattern)
+
+    def find_all(self, text: str) -> frozenset[str]:
+        """Return all matches, in lower case."""
+        pattern, text = self._prepare(text)
+        return frozenset(match.group().lower() for match in pattern.finditer(text))
+
+    def stand_in(self, text: str) -> bool:
+        """Return whether there is a match."""
+        pattern, text = self._prepare(text)
+        return pattern.search(text) is not None
+
+    def _prepare(self, text: str) -> tuple[re.Pattern[str], str]:
+        if text.isascii():  # ignoring case takes four times as long
+            return self._lower_case, text.lower()
+        return self._any_case, text
+
+
+def _alternatives(text: str) -> Phrases:
+    """Return phrases, which are separated by a bar between spaces or by a line break."""
     alternatives = "|".join(re.split(r" \| |\n", text.strip()))
-    return re.compile(rf"\b(?:{alternatives})(?!\w)", re.I)
+    return Phrases(rf"\b(?:{alternatives})(?!\w)")
 
 
 KIN = _groups("""
@@ -117,11 +143,11 @@ this (?:summer|winter|spring|autumn|fall|weekend|(?:mon|tues|wednes|thurs|fri|sa
 just (?:for|this) | for (?:once|a few|the holidays) | planning to | going to | (?:i'll|we'll)
 """)
 """Words of a plan or an exception, which leave a habit as it is."""
-PAST = re.compile(
+PAST = Phrases(
     r"^\W*(?:before|back (?:in|then)|when i was|as a (?:child|kid|teenager)|years ago)\b|\b(?:used to|formerly|"
     r"in the past|back in|in my (?:teens|twenties|thirties|forties|youth|childhood)|my first|my old|my former|my ex|"
-    r"from \d{4} to \d{4})\b", re.I
-)  # fmt: skip
+    r"from \d{4} to \d{4})\b"
+)
 """Words that say that a statement tells of the past."""
 INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is|am on) an? ", re.I)
 """Words that introduce a thing that no other statement has named."""

@@ -79,7 +79,7 @@ class MemorySource:
             scopes.append(self._within(self.time))
         if self.scope.tags is not None:
             scopes.append(replace(self.scope, tags=None))
-        for index in self.indexes:
+        for index in filter(len, self.indexes):
             for scope in scopes:
                 with index.lock:
                     mask = index.admitted(scope)

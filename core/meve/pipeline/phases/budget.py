@@ -85,6 +85,8 @@ def fits_alone(candidate: Candidate, counter: TokenCounter, max_tokens: int) -> 
 def with_counts(candidates: Sequence[Candidate], counter: TokenCounter) -> list[Candidate]:
     """Return the candidates, each with its token count; those without one are counted."""
     missing = [c for c in candidates if c.tokens is None]
+    if not missing:
+        return list(candidates)
     counts = dict(
         zip((c.id for c in missing), counter.count_many([c.passage.prompt_text for c in missing]), strict=True)
     )
