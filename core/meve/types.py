@@ -179,7 +179,10 @@ class LabelledPair:
 
 def sort_best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return verified candidates first, then by falling score, then by place and id; the order is deterministic."""
-    return sorted(
-        candidates,
-        key=lambda c: (not c.verified, -(c.score if c.score is not None else float("-inf")), c.place, c.id),
-    )
+    return sorted(candidates, key=best_first)
+
+
+def best_first(candidate: Candidate) -> tuple[bool, float, int, str]:
+    """Return the key by which `sort_best_first` sorts."""
+    score = float("-inf") if candidate.score is None else candidate.score
+    return not candidate.verified, -score, candidate.place, candidate.passage.id

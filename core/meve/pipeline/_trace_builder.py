@@ -55,8 +55,9 @@ class TraceBuilder:
             raise
         ms = self._ms_since(start)
         for dropped in result.selection.dropped:
-            self._dropped.pop(dropped.candidate.id, None)
-            self._dropped[dropped.candidate.id] = (name, dropped)
+            candidate_id = dropped.candidate.id
+            self._dropped.pop(candidate_id, None)
+            self._dropped[candidate_id] = (name, dropped)
         measure("meve.phase.duration", ms / 1000, {"meve.phase": name})
         self._add(PhaseTrace(**facts, ms=ms, returned=len(result.selection.kept)))
 

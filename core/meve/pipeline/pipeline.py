@@ -365,7 +365,9 @@ class Pipeline:
         return has_verified and estimate >= threshold, account
 
     def _without_shown(self, candidates: list[Candidate]) -> Selection:
-        shown = self.already_shown or (lambda _: False)
+        shown = self.already_shown
+        if shown is None:
+            return Selection(kept=candidates)
         old = {c.id for c in candidates if shown(c.passage)}
         return Selection(
             kept=[c for c in candidates if c.id not in old],

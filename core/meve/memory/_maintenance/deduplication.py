@@ -87,7 +87,8 @@ class DuplicateJudge:
             return ""
         if one.text != other.text and max(len(one.text), len(other.text)) > PASSAGE:
             return ""  # it makes several statements, and parsing it takes milliseconds
-        older, newer = sorted((one, other), key=lambda passage: (validity(passage.record)[0], passage.record.id))
+        is_older = (validity(one.record)[0], one.id) <= (validity(other.record)[0], other.id)
+        older, newer = (one, other) if is_older else (other, one)
         relation = self._compare(older, newer)
         if relation == "same":
             return "same"

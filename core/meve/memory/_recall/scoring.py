@@ -85,10 +85,9 @@ class MemorySource:
                     mask = index.admitted(scope)
                     vector = query.vector if index.model == self.model else None
                     hits = index.find_relevant(query.text, vector, k, mask, self.rule) if mask.any() else []
+                origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                 for hit in hits:
-                    if scope.admits(hit.stored.record):
-                        origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
-                        candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin, self.model))
+                    candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin, self.model))
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -147,18 +146,25 @@ class PolicyScorer:
     def _reflections(self, passages: Sequence[MemoryPassage]) -> list[float]:
         """Return the current reflection scores, from 0 to 100; the store tells when idle records were last recalled."""
         begin = self.now - self.policy.reflection.idle
-        noted = {p.row: p.record for p in passages if p.record.user_id is not None and not p.record.archived}
-        idle = [record.id for record in noted.values() if (record.touched_at or record.created_at) < begin]
-        touched = self.touched(idle) if idle else {}
+        own = [p.record.user_id is not None for p in passages]
+        fresh = [
+            is_own and (p.record.touched_at or p.record.created_at) >= begin
+            for p, is_own in zip(passages, own, strict=True)
+        ]
+        noted = [
+            is_own and not (is_fresh or p.record.archived)
+            for p, is_own, is_fresh in zip(passages, own, fresh, strict=True)
+        ]
+        touched = (
+            self.touched([p.id for p, is_noted in zip(passages, noted, strict=True) if is_noted]) if any(noted) else {}
+        )
         return [
-            decay_reflection(
-                p.record,
-                self.policy,
-                self.now,
-                self._shared(p.record),
-                touched.get(p.row) if noted.get(p.row) is p.record else None,
+            p.record.reflection  # as it was: it hasn't been idle for long
+            if is_fresh
+            else decay_reflection(
+                p.record, self.policy, self.now, self._shared(p.record), touched.get(p.row) if is_noted else None
             )
-            for p in passages
+            for p, is_fresh, is_noted in zip(passages, fresh, noted, strict=True)
         ]
 
     def reflection(self, record: MemoryRecord) -> float:

@@ -153,7 +153,7 @@ class UserIndex:
         """By position, as all fields below; None where a record was removed."""
         self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
         self._passages = PassageIndex(self.dimension)
-        self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64))
+        self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64), by_column=True)
         """Expiry, class, source, creation, last put of an item, row, and from and until when it holds."""
         self._live = GrowableArray(np.zeros(0, dtype=np.bool_))
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
@@ -284,8 +284,8 @@ class UserIndex:
     def _add_up(self, cosines: Floats, shares: Floats, rule: Relevance) -> Floats:
         """Return the relevance at all positions before it is limited, with shares of their neighbours' words."""
         words = np.append(rule.words / 2 * shares * np.sqrt(shares), 0.0)  # position -1, for no neighbour, is this 0.0
-        around = rule.before * words[self._previous.values]
-        around += rule.after * words[self._next.values]
+        around = rule.before * words.take(self._previous.values)
+        around += rule.after * words.take(self._next.values)
         sums: Floats = cosines / 2 + words[:-1] + around
         return sums
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from meve._formulas import inner_products, normalize
-from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, sort_best_first
+from meve.types import Candidate, Dropped, FloatArray, Passage, Selection, best_first
 
 Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
@@ -35,9 +35,9 @@ class RankedCandidates:
     def __init__(
         self, candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
     ) -> None:
-        self.order = sort_best_first(candidates)
-        place = {c.id: i for i, c in enumerate(candidates)}
-        units = normalize(vectors)[[place[c.id] for c in self.order]]
+        ranks = sorted(range(len(candidates)), key=lambda i: best_first(candidates[i]))
+        self.order = [candidates[i] for i in ranks]
+        units = normalize(vectors)[ranks]
         cosines = np.minimum(inner_products(units), 1.0)
         self._higher: list[list[int]] = [[] for _ in self.order]
         """For each candidate the similar higher-ranked ones, the most similar first."""

@@ -61,10 +61,11 @@ class DataKey:
         root: the file's root secret.
     """
 
-    __slots__ = ("_mark", "_root", "_secret")
+    __slots__ = ("_mark", "_names", "_root", "_secret")
 
     def __init__(self, slot: bytes, root: bytes) -> None:
         self._mark, self._secret, self._root = slot[:MARK], slot[MARK:], root
+        self._names: bytes | None = None
 
     def seal(self, content: bytes, place: str) -> bytes:
         """Encrypt content that stands in this place; it can be unsealed there only."""
@@ -87,7 +88,9 @@ class DataKey:
 
     def hash(self, purpose: str, text: str) -> str:
         """Return a keyed hash of 22 characters, by which a text is found without being stored."""
-        return _hash(_derive(self._secret, self._root, b"names"), f"{purpose}\0{text}")
+        if self._names is None:
+            self._names = _derive(self._secret, self._root, b"names")
+        return _hash(self._names, f"{purpose}\0{text}")
 
     def _cipher(self) -> AESGCM:
         return AESGCM(_derive(self._secret, self._root, b"content"))
