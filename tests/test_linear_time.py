@@ -28,8 +28,8 @@ from meve.ingest._slices import SLICE, iter_slices
 from meve.memory._classify.fact_extraction import extract_statements, is_statement
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._classify.tags import PolicyTagger
+from meve.memory._contradiction.outline import write_outline
 from meve.memory._contradiction.rules import RuleContradiction
-from meve.memory._contradiction.statements import parse_statement
 from meve.memory._feedback.usage_judge import RuleUsageJudge
 from meve.memory._recall.formatting import quote_texts
 from meve.memory._recall.time_expressions import find_time
@@ -229,8 +229,8 @@ def test_slices_end_before_outer_lines():
     [
         (extract_statements, "? " * 20_000),
         (is_statement, "? " * 20_000 + "x"),
-        (parse_statement, "A-" * 20_000),
-        (parse_statement, "hundred " * 20_000),
+        (write_outline, "A-" * 20_000),
+        (write_outline, "hundred " * 20_000),
         (PatternEntities().detect, ["The " * 20_000]),
         (decode, b"<!-- lint disable -->\n" * 20_000),
     ],

@@ -10,6 +10,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.memory.writing_child",
         "tests.memory.maintaining_child",
         "tests.memory.copying_child",
+        "tests.memory.searching_child",
         "tests.retrieval.saving_child",
     ]
 )

@@ -170,11 +170,13 @@ def test_verified_recall_trace_contains_the_calibration(memory):
 
 
 def test_recall_parses_each_record_once(file, monkeypatch):
-    from meve.memory._recall import user_index
+    from meve.memory._recall import compared_texts
 
     parsed = []
-    parse = user_index.parse_statement
-    monkeypatch.setattr(user_index, "parse_statement", lambda text, *known: parsed.append(text) or parse(text, *known))
+    parse = compared_texts.parse_statement
+    monkeypatch.setattr(
+        compared_texts, "parse_statement", lambda text, *known: parsed.append(text) or parse(text, *known)
+    )
     with GovernedMemory.open(file, policy=Policy.from_dict({"ranking": {"conflicts": True}})) as memory:
         for n in range(30):
             memory.add(f"The bus to the old harbour leaves at {n % 24}:{n + 10}.", user_id="alice", source="doc")
@@ -190,21 +192,21 @@ def test_parsed_statements_are_kept_until_their_own_record_changes(memory):
         memory.add(f"My friend {name} lives in Bergen.", user_id="alice", id=name)
     memory.search("Where does my friend live?", user_id="alice")
     index = memory._searcher.indexes.of("s:alice")
-    kept = index.statement("My friend Ann lives in Bergen.")
+    kept = index.compared.statement("My friend Ann lives in Bergen.")
     memory.update("Bo", user_id="alice", text="My friend Bo moved to Oslo.")
     memory.search("Where do my friends live?", user_id="alice")
-    assert index.statement("My friend Ann lives in Bergen.") is kept
-    assert "My friend Bo lives in Bergen." not in {**index._statements, **index._older_statements}
+    assert index.compared.statement("My friend Ann lives in Bergen.") is kept
+    assert "My friend Bo lives in Bergen." not in {**index.compared._statements, **index.compared._older_statements}
 
 
 def test_parsed_statements_in_use_survive_many_others(memory):
     index = memory._searcher.indexes.of("s:alice")
-    first = index.statement("I like tea.")
+    first = index.compared.statement("I like tea.")
     for n in range(10_000):
-        index.statement(f"Number {n}.")
+        index.compared.statement(f"Number {n}.")
         if n % 1_000 == 0:
-            assert index.statement("I like tea.") is first
-    assert len(index._statements) + len(index._older_statements) <= 4_096
+            assert index.compared.statement("I like tea.") is first
+    assert len(index.compared._statements) + len(index.compared._older_statements) <= 4_096
 
 
 def test_search_of_idle_memories_decrypts_none_of_them(memory, clock, monkeypatch):

@@ -365,10 +365,9 @@ class Pipeline:
         return has_verified and estimate >= threshold, account
 
     def _without_shown(self, candidates: list[Candidate]) -> Selection:
-        shown = self.already_shown
-        if shown is None:
+        if self.already_shown is None:
             return Selection(kept=candidates)
-        old = {c.id for c in candidates if shown(c.passage)}
+        old = {c.id for c in candidates if self.already_shown(c.passage)}
         return Selection(
             kept=[c for c in candidates if c.id not in old],
             dropped=[Dropped(candidate=c, reason="shown_already") for c in candidates if c.id in old],

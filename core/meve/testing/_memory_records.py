@@ -24,7 +24,9 @@ def stored(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  #
     })  # fmt: skip
     vector = np.array([1, 0.5, -2, 0], dtype=np.float32)
     passages = np.array([[1, 0, 0, 0], [0, 0.6, 0.8, 0]], dtype=np.float16)
-    return StoredRecord(record=record, vector=vector, tokens=5, model="one 4", passages=passages)
+    return StoredRecord(
+        record=record, vector=vector, tokens=5, model="one 4", passages=passages, outline=f"outline of {record_id}"
+    )
 
 
 def message(record_id: str, user: str = ALICE, **values: Any) -> StoredRecord:  # noqa: ANN401

@@ -114,6 +114,8 @@ class _DictTransaction:
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
         for stored in self.records(RecordQuery(user=user, ids=record_ids)):
+            if (stored.record.touched_at or at) > at:
+                continue
             touched = replace(stored, record=replace(stored.record, touched_at=at))
             self._user(user).records[stored.record.id] = touched
 

@@ -123,15 +123,16 @@ class MemoryStoreContract:
             seen.add(each.row)
             erase(store, f"r{n}")
 
-    def test_touch_sets_the_time_and_keeps_the_version(self, store: RecordStore) -> None:
+    def test_touch_sets_a_later_time_and_keeps_the_version(self, store: RecordStore) -> None:
         insert(store, stored("a"), stored("b"))
         before = store.version(ALICE)
         with store.writing(durable=False) as transaction:
             transaction.touch(ALICE, ["a", "none"], LATER)
+            transaction.touch(ALICE, ["a"], NOW)
         assert store.version(ALICE) == before
         first = store.find(ALICE, "a")
         assert first is not None
-        assert store.touched(ALICE, ["a", "b", "none"]) == {first.row: LATER}
+        assert store.touched(ALICE, {"a": first.row, "b": first.row + 1, "none": 0}) == {first.row: LATER}
 
     def test_archived_record_leaves_the_changes_and_is_found(self, store: RecordStore) -> None:
         insert(store, stored("a"), stored("b", derived_from=("z",), outcomes=OUTCOMES))

@@ -8,6 +8,7 @@ from typing import Any
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation
 from meve.memory._passages import PASSAGE
+from meve.memory._recall.compared_texts import ComparedTexts
 from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.policy import Policy
@@ -106,22 +107,22 @@ class DuplicateJudge:
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
         """Return the relation of the newer memory to the older one; its index keeps that of two active records."""
-        index = self._index(older)
-        is_kept = self._index(newer) is index and not (older.record.archived or newer.record.archived)
+        compared = self._compared(older)
+        is_kept = self._compared(newer) is compared and not (older.record.archived or newer.record.archived)
         pair = older.row, older.record.version, newer.row, newer.record.version
-        known = index.relation(pair) if is_kept else None
+        known = compared.relation(pair) if is_kept else None
         if known is None:
             verdict = self.judge.compare_in_search(self._statement(older), self._statement(newer))
             known = verdict.relation
             if is_kept and verdict is not UNREAD:
-                index.keep_relation(pair, known)
+                compared.keep_relation(pair, known)
         return known
 
-    def _index(self, passage: MemoryPassage) -> UserIndex:
-        return self.indexes[passage.record.user_id is None]
+    def _compared(self, passage: MemoryPassage) -> ComparedTexts:
+        return self.indexes[passage.record.user_id is None].compared
 
     def _statement(self, passage: MemoryPassage) -> Statement:
-        return self._index(passage).statement(passage.text, passage.outline)
+        return self._compared(passage).statement(passage.text, passage.outline)
 
     def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
         if record.id not in self.precedences:

@@ -121,9 +121,9 @@ class PolicyScorer:
     """The time that the question names; `Relevance.said_then` prefers memories that were added then."""
     shared_scores: Mapping[str, SharedScore] = field(default_factory=dict)
     """The user's scores of shared records, by record id."""
-    touched: Callable[[Sequence[str]], Mapping[int, datetime]] = field(default=lambda _: {})
-    """Returns by row when the user's records of these ids were last recalled. Indexes lack it, since a recall changes
-    no version."""
+    touched: Callable[[Mapping[str, int]], Mapping[int, datetime]] = field(default=lambda _: {})
+    """Returns by row when the user's records of these ids and rows were last recalled. Indexes lack it, since a
+    recall changes no version."""
     name: str = "policy"
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
@@ -146,25 +146,21 @@ class PolicyScorer:
     def _reflections(self, passages: Sequence[MemoryPassage]) -> list[float]:
         """Return the current reflection scores, from 0 to 100; the store tells when idle records were last recalled."""
         begin = self.now - self.policy.reflection.idle
-        own = [p.record.user_id is not None for p in passages]
-        fresh = [
-            is_own and (p.record.touched_at or p.record.created_at) >= begin
-            for p, is_own in zip(passages, own, strict=True)
-        ]
-        noted = [
-            is_own and not (is_fresh or p.record.archived)
-            for p, is_own, is_fresh in zip(passages, own, fresh, strict=True)
-        ]
-        touched = (
-            self.touched([p.id for p, is_noted in zip(passages, noted, strict=True) if is_noted]) if any(noted) else {}
-        )
+        own = [p for p in passages if p.record.user_id is not None]
+        idle = [p for p in own if (p.record.touched_at or p.record.created_at) < begin]
+        if not idle and len(own) == len(passages):
+            return [p.record.reflection for p in passages]  # no score has decayed
+        rows = {p.id: p.row for p in idle if not p.record.archived}
+        touched = self.touched(rows) if rows else {}
         return [
-            p.record.reflection  # as it was: it hasn't been idle for long
-            if is_fresh
-            else decay_reflection(
-                p.record, self.policy, self.now, self._shared(p.record), touched.get(p.row) if is_noted else None
+            decay_reflection(
+                p.record,
+                self.policy,
+                self.now,
+                self._shared(p.record),
+                touched.get(p.row) if p.record.user_id is not None and not p.record.archived else None,
             )
-            for p, is_fresh, is_noted in zip(passages, fresh, noted, strict=True)
+            for p in passages
         ]
 
     def reflection(self, record: MemoryRecord) -> float:

@@ -146,9 +146,10 @@ class Searcher:
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip
         if events:
-            with self.runtime.store.writing(durable=False) as transaction:
-                transaction.touch(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
+            store = self.runtime.store
+            with store.writing(durable=False) as transaction:
                 transaction.log(*events)
+            store.note_recall(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
         return recall
 
     def _run(self, query: MemoryQuery, indexes: list[UserIndex]) -> Recall:

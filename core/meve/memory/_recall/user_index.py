@@ -14,9 +14,7 @@ from meve._formulas import multiply_rows, normalize
 from meve._growable_array import GrowableArray
 from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
-from meve.memory._contradiction.outline import read_outline
-from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._contradiction.updates import UpdateRelation
+from meve.memory._recall.compared_texts import ComparedTexts
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
 from meve.memory._recall.relevance import Floats, limit_relevance, select_best
@@ -34,10 +32,6 @@ _MAX_COMPONENT = 1e15
 _CLASSES = {name: n for n, name in enumerate(get_args(PolicyClass))}
 _SOURCES = {name: n for n, name in enumerate(get_args(RecordSource))}
 
-_MAX_STATEMENTS = 2_048
-"""The number of parsed statements that a user's index caches, and of older ones besides."""
-_MAX_RELATIONS = 16_384
-"""The number of pairs of records whose relation a user's index keeps."""
 _NO_VECTOR, _NO_PASSAGES = np.zeros(0, dtype=np.float32), np.zeros((0, 0), dtype=np.float16)
 """Those of the records in an index, whose vectors stand in its arrays alone."""
 _AT_ONCE = 4_096
@@ -142,11 +136,7 @@ class UserIndex:
         self._reset()
 
     def _reset(self) -> None:
-        self._statements: dict[str, Statement] = {}
-        self._older_statements: dict[str, Statement] = {}
-        """Those that were parsed or used before there were too many."""
-        self._relations: dict[tuple[int, ...], UpdateRelation] = {}
-        """See `keep_relation`."""
+        self.compared = ComparedTexts()
         self._positions: dict[int, int] = {}
         """By row."""
         self._stored: list[StoredRecord | None] = []
@@ -289,26 +279,6 @@ class UserIndex:
         sums: Floats = cosines / 2 + words[:-1] + around
         return sums
 
-    def statement(self, text: str, outline: str = "") -> Statement:
-        """Return the statement of a record's text and stored outline, cached until the record is removed."""
-        found = self._statements.get(text)
-        if found is None:
-            if len(self._statements) >= _MAX_STATEMENTS:
-                self._older_statements, self._statements = self._statements, {}
-            found = self._older_statements.get(text) or parse_statement(text, read_outline(outline, text))
-            self._statements[text] = found
-        return found
-
-    def relation(self, pair: tuple[int, ...]) -> UpdateRelation | None:
-        """Return what `keep_relation` kept."""
-        return self._relations.get(pair)
-
-    def keep_relation(self, pair: tuple[int, ...], relation: UpdateRelation) -> None:
-        """Keep the relation of two texts for later searches, by rows and versions of their records."""
-        if len(self._relations) >= _MAX_RELATIONS:
-            self._relations = {}
-        self._relations[pair] = relation
-
     def _add(self, records: Sequence[StoredRecord]) -> None:
         added = [stored for stored in records if stored.record.kind != "message"]  # no search returns messages
         if not added:
@@ -370,8 +340,7 @@ class UserIndex:
             self._passages.remove(n)
             if stored is not None:
                 self._places.remove(n, stored.record)
-                self._statements.pop(stored.record.text, None)
-                self._older_statements.pop(stored.record.text, None)
+                self.compared.drop(stored.record.text)
                 for tag in stored.record.tags:
                     self._tags[tag].discard(n)
                 if stored.record.session_id is not None:

@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from meve._telemetry import count, measure
 from meve.clock import Clock
-from meve.errors import AuditError, wrap_errors
+from meve.errors import AuditError, StorageError, wrap_errors
 from meve.memory._audit.certificate import ErasureEntry
 from meve.memory._audit.chain import (
     INITIAL_DIGEST,
@@ -32,6 +32,7 @@ from meve.memory._timestamps import from_micros, to_micros
 from meve.memory.records import SHARED, MemoryStats, SharedScore, StoredRecord, user_of
 from meve.memory.stores._closed_records import detach_closed
 from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
+from meve.memory.stores._recall_notes import MOST, RecallNote, RecallNotes
 from meve.memory.stores._record_transaction import RecordTransaction, UserChange, get_head
 from meve.memory.stores._settings import (
     LATEST_TIME,
@@ -41,7 +42,7 @@ from meve.memory.stores._settings import (
     claim_setting,
     see_time,
 )
-from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot
+from meve.memory.stores.protocol import EventQuery, Field, MemoryStore, RecordQuery, SealedHead, Snapshot, Transaction
 
 _CLOCK_TOLERANCE = timedelta(minutes=1)
 """A warning is logged if the clock is further behind the latest time seen than this."""
@@ -79,6 +80,7 @@ class RecordStore:
         self.embedders = EmbedderClaims(backend)
         self._listeners: list[Listener] = []
         self._clock: SteadyClock | None = None
+        self._recalls = RecallNotes()
 
     @classmethod
     def open(cls, backend: MemoryStore, audit_chain: AuditChain | None = None) -> Self:
@@ -139,7 +141,10 @@ class RecordStore:
         return steady
 
     def close(self) -> None:
-        """Note the latest time that was seen, and close the back end."""
+        """Write what is noted of recalls, note the latest time that was seen, and close the back end."""
+        if notes := self._recalls.take():
+            with suppress(StorageError), self.backend.writing(durable=False) as transaction:
+                _write_notes(transaction, notes)
         if self._clock is not None:
             self._clock.stop()
         self.backend.close()
@@ -150,27 +155,45 @@ class RecordStore:
 
     @contextmanager
     def writing(self, *, durable: bool = True) -> Iterator[RecordTransaction]:
-        """Write as `MemoryStore.writing` does, and call the listeners after the commit."""
-        with self.backend.writing(durable=durable) as transaction:
-            records = RecordTransaction(transaction)
-            yield records
-            detach_closed(records)
-            records.append_events(self.chain)
-            if self._clock is not None:
-                transaction.put_setting(LATEST_TIME, str(to_micros(see_time(transaction, self._clock))))
+        """Write as `MemoryStore.writing` does, and call the listeners after the commit.
+
+        What is noted of recalls is written first, unless the commit isn't durable and little is noted.
+        """
+        notes = self._recalls.take(least=1 if durable else MOST)
+        try:
+            with self.backend.writing(durable=durable) as transaction:
+                _write_notes(transaction, notes)
+                records = RecordTransaction(transaction)
+                yield records
+                detach_closed(records)
+                records.append_events(self.chain)
+                if self._clock is not None:
+                    transaction.put_setting(LATEST_TIME, str(to_micros(see_time(transaction, self._clock))))
+        except BaseException:
+            self._recalls.add(*notes)
+            raise
         for action, number in Counter(event.action for event in records.events).items():
             count("meve.memory.events", {"meve.action": action}, number)
         for change in records.changes.values():
             for listener in self._listeners:
                 listener(change)
 
+    def note_recall(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
+        """Note when active records were recalled. Reads show it; it is written with a later change.
+
+        A process that is killed loses the notes.
+        """
+        self._recalls.add(RecallNote(user, record_ids, at))
+
     def find(self, user: str, record_id: str) -> StoredRecord | None:
         with self.backend.reading() as snapshot:
-            return find(snapshot, user, record_id)
+            found = find(snapshot, user, record_id)
+        return None if found is None else self._recalls.show(user, [found])[0]
 
     def records(self, query: RecordQuery) -> list[StoredRecord]:
         with self.backend.reading() as snapshot:
-            return snapshot.records(query)
+            records = snapshot.records(query)
+        return records if query.user is None else self._recalls.show(query.user, records)
 
     def count(self, query: RecordQuery) -> int:
         with self.backend.reading() as snapshot:
@@ -178,11 +201,12 @@ class RecordStore:
 
     def all_records(self, user: str) -> list[StoredRecord]:
         with self.backend.reading() as snapshot:
-            return all_records(snapshot, user)
+            return self._recalls.show(user, all_records(snapshot, user))
 
     def readable_records(self, user: str) -> tuple[list[StoredRecord], list[UnreadableRecord]]:
         with self.backend.reading() as snapshot:
-            return readable_records(snapshot, RecordQuery(user=user, archived=None))
+            records, unreadable = readable_records(snapshot, RecordQuery(user=user, archived=None))
+        return self._recalls.show(user, records), unreadable
 
     def version(self, user: str) -> int:
         return self.versions(user)[0]
@@ -201,13 +225,21 @@ class RecordStore:
             records = snapshot.records(RecordQuery(user=user, changed_since=0 if is_complete else since))
         return Changes(version=version, is_complete=is_complete, records=records, removed_rows=removed or ())
 
-    def touched(self, user: str, record_ids: Sequence[str]) -> dict[int, datetime]:
+    def touched(self, user: str, rows: Mapping[str, int]) -> dict[int, datetime]:
         """Return by row when active records were last recalled: `changes` doesn't report recalls.
 
         Rows and times aren't sealed, so this decrypts nothing.
+
+        Args:
+            user: the user's key.
+            rows: by id, the rows of the records.
         """
-        times = self.select(RecordQuery(user=user, ids=record_ids), "row", "touched_at")
-        return {row: touched_at for row, touched_at in times if touched_at is not None}
+        times = self.select(RecordQuery(user=user, ids=list(rows)), "row", "touched_at")
+        touched = {row: touched_at for row, touched_at in times if touched_at is not None}
+        noted = self._recalls.of(user)
+        for row, at in ((rows[each], noted[each]) for each in rows.keys() & noted.keys()):
+            touched[row] = max(at, touched.get(row, at))
+        return touched
 
     def select(self, query: RecordQuery, *fields: Field) -> list[tuple[Any, ...]]:
         with self.backend.reading() as snapshot:
@@ -323,3 +355,8 @@ class RecordStore:
                 events=head.seq if head else 0,
                 bytes=self.backend.size(),
             )
+
+
+def _write_notes(transaction: Transaction, notes: Iterable[RecallNote]) -> None:
+    for note in notes:
+        transaction.touch(note.user, note.record_ids, note.at)

@@ -154,7 +154,7 @@ class Transaction(Snapshot, Protocol):
         ...
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        """Set `touched_at` of active records; the user's version stays."""
+        """Set `touched_at` of active records, unless it is later; the user's version stays."""
         ...
 
     def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:

@@ -194,6 +194,7 @@ class SqlTransaction(SqlSnapshot):
         super().__init__(vault)
         self._versions: dict[str, tuple[Owner, int]] = {}
         self._forgotten: set[str] = set()
+        self._touched: dict[str, Owner | None] = {}
 
     def put(self, user: str, stored: StoredRecord) -> None:
         owner, version = self._next_version(user)
@@ -234,11 +235,14 @@ class SqlTransaction(SqlSnapshot):
         return self._vault.remove("user = ? AND id = ?", owner.no, owner.id_hash(record_id)) > 0
 
     def touch(self, user: str, record_ids: Sequence[str], at: datetime) -> None:
-        owner = self._vault.owner(user)
+        if user not in self._touched:
+            self._touched[user] = self._vault.owner(user)
+        owner, moment = self._touched[user], to_micros(at)
         if owner is not None:
             self._connection.executemany(
-                "UPDATE memories SET touched = ? WHERE tenant = :tenant AND user = ? AND id = ?",
-                [(to_micros(at), owner.no, owner.id_hash(record_id)) for record_id in record_ids],
+                "UPDATE memories SET touched = ? WHERE tenant = :tenant AND user = ? AND id = ? "
+                "AND (touched IS NULL OR touched < ?)",
+                [(moment, owner.no, owner.id_hash(record_id), moment) for record_id in record_ids],
             )
 
     def put_shared_score(self, user: str, record_id: str, score: SharedScore | None) -> None:
