@@ -219,9 +219,9 @@ def changes(memory):
     memory.update("t9", user_id="alice", text="Tea number nine.")
     yield
     memory.forget_user(user_id="bob")
+    memory.search("Who likes tea?", user_id="dave")  # when is written with the next change
     memory.add("Bob again.", user_id="bob", id="again")
     memory.forget_user(user_id=7)
-    memory.search("Who likes tea?", user_id="dave")
 
 
 def test_random_changes_between_killed_copies_leave_the_same_content(places):

@@ -17,7 +17,7 @@ def find_text(memory):
         places += [("cache", recall_id)] if TEXT in recall.text or TEXT in recall_id else []
     for user, index in memory._searcher.indexes._indexes.items():
         places += [("index", user) for stored in index._stored if stored is not None and TEXT in str(stored.record)]
-        places += [("statements", user) for text in index._statements if TEXT in text]
+        places += [("statements", user) for text in index.compared._statements if TEXT in text]
     places += [
         ("deferred", r.id) for r, _ in memory._reflector._deferred if any(TEXT in str(each) for each in r.records)
     ]

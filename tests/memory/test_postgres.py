@@ -275,8 +275,8 @@ def test_database_of_an_older_version_is_migrated_and_a_newer_one_refused(url, m
                 assert ids(memory) == ["bread"]
                 assert memory.audit.verify().ok
     assert run(url, "SELECT color FROM meve_memories") == [("grey",)]
-    assert run(url, "SELECT version FROM meve_version") == [(3,)]
-    with pytest.raises(StoreVersionError, match="is of version 3, and this meve knows versions up to 1: upgrade meve"):
+    assert run(url, "SELECT version FROM meve_version") == [(4,)]
+    with pytest.raises(StoreVersionError, match="is of version 4, and this meve knows versions up to 2: upgrade meve"):
         open_memory(url)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from meve._fork_safety import ForkSafeLock
 from meve.memory.records import StoredRecord
 
-MOST = 256
+MOST = 512
 """The number of memories from which on a recall writes the notes."""
 
 
