@@ -19,9 +19,13 @@ STATEMENTS = [
     "I never liked jazz, and I don't think that I will ever like it, whatever my friends tell me about it.",
     "The long meeting with the people from the office in Oslo, of which I told you before, is at 9 now (12)",
     "The long meeting with the people from the office in Oslo, of which I told you before, is at 9 now (13)",
+    "In the old house by the lake in the north, my uncle Tom and my aunt Ann eat bread, cheese and meat every day.",
+    "In the old house by the lake in the north, my uncle Tom and my aunt Ann don't eat bread, cheese and meat every day.",
+    "I live with my two cats and the old dog of my parents in a small flat near the station in Berlin",
+    "I live with my two cats and the old dog of my parents in a small flat near the station in Hamburg",
     "My café in Köln isn’t open on Mondays.", "My café in Köln is open on Mondays.", "", "?!",
 ]  # fmt: skip
-RULES = "1 8255039a108dd748"
+RULES = "1 dcbfc7ea45aab8ef"
 
 
 def outlined(text):
