@@ -216,7 +216,7 @@ def _copy_plain(connection, snapshot, no, version, complete_from):
     found = _Hashed.of(vault, RecordQuery(user=key, archived=None))
     changed = dict(vault.connection.execute("SELECT row, changed FROM memories").fetchall())
     for _, row, values in _active(vault, found):
-        plain = {name: value for name, value in zip(VALUES, values, strict=True) if name != "outcomes"}
+        plain = {name: value for name, value in zip(VALUES, values, strict=True) if name not in ("outcomes", "outline")}
         connection.execute(
             f"INSERT INTO memories (row, user, changed, {', '.join(plain)}) VALUES (?, ?, ?{', ?' * len(plain)})",
             [row, no, changed[row], *plain.values()],

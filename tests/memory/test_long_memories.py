@@ -164,7 +164,7 @@ def test_search_compares_no_long_memories(memory):
         memory.add(f"{LONG}\n\nI live in {where}.", id=where, **LASTING)
     found = memory.search("Where do I live?", user_id="alice", max_tokens=9_000).records
     assert {record.id for record in found} == {"Lyon", "Paris"}
-    assert memory._searcher.indexes.of("s:alice")._statements == {}
+    assert memory._searcher.indexes.of("s:alice").compared._statements == {}
 
 
 def test_messages_have_no_passages(memory, file):
@@ -197,7 +197,7 @@ def as_version_5(file):
     """Turn a file into one of version 5 of the schema, which had no passages and no models."""
 
     def without_passages(body):
-        (*values, _model, _outcomes, size), halves = unpack_values(body)
+        (*values, _model, _outcomes, _outline, size), halves = unpack_values(body)
         return pack_values(values, halves[:size])
 
     as_plain(file)

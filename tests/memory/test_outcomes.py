@@ -144,7 +144,7 @@ def test_file_without_outcomes_is_opened_and_gets_them(file, clock, monkeypatch)
     """A file of version 7 of the schema, whose sealed rows and archive lack them; and one of version 6."""
     with monkeypatch.context() as older:
         seal = rows._encode
-        older.setattr(rows, "_encode", lambda values: seal([*values[:-2], values[-1]]))
+        older.setattr(rows, "_encode", lambda values: seal([*values[:-3], values[-1]]))
         with open_memory(file, clock=clock) as memory:
             fill(memory)
             archive(memory, "s:alice", "b")

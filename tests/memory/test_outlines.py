@@ -1,16 +1,18 @@
 """Outlines, by which recalls tell most statements apart without parsing them."""
 
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 from itertools import product
 
 import pytest
 
-from meve.memory import GovernedMemory
 from meve.memory._contradiction.outline import read_outline, write_outline
 from meve.memory._contradiction.rules import RuleContradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import RuleUpdateJudge
-from tests.memories import archive
+from meve.memory.stores._sql import rows
+from tests.memories import archive, open_memory, read_stored
 
 STATEMENTS = [
     "I live in Berlin.", "I live in Hamburg.", "I no longer live in Berlin.", "I moved to Hamburg last week.",
@@ -19,13 +21,13 @@ STATEMENTS = [
     "I never liked jazz, and I don't think that I will ever like it, whatever my friends tell me about it.",
     "The long meeting with the people from the office in Oslo, of which I told you before, is at 9 now (12)",
     "The long meeting with the people from the office in Oslo, of which I told you before, is at 9 now (13)",
-    "In the old house by the lake in the north, my uncle Tom and my aunt Ann eat bread, cheese and meat every day.",
-    "In the old house by the lake in the north, my uncle Tom and my aunt Ann don't eat bread, cheese and meat every day.",
+    "In the old house by the lake, my uncle Tom and my aunt Ann eat bread, cheese and meat every day.",
+    "In the old house by the lake, my uncle Tom and my aunt Ann don't eat bread, cheese and meat every day.",
     "I live with my two cats and the old dog of my parents in a small flat near the station in Berlin",
     "I live with my two cats and the old dog of my parents in a small flat near the station in Hamburg",
     "My café in Köln isn’t open on Mondays.", "My café in Köln is open on Mondays.", "", "?!",
 ]  # fmt: skip
-RULES = "1 dcbfc7ea45aab8ef"
+RULES = "1 26a17af3184556d3"
 
 
 def outlined(text):
@@ -82,12 +84,23 @@ def test_outline_is_stored_and_follows_the_text(memory, text):
     assert store.find("s:alice", "long").outline == ""
 
 
-def test_records_without_outlines_are_compared_too(file, clock, monkeypatch):
-    with monkeypatch.context() as before:
-        before.setattr("meve.memory._runtime.outline_of", lambda _: "")
-        with GovernedMemory.open(file, clock=clock) as memory:
+def test_file_of_version_8_is_opened_and_its_records_are_compared_too(file, clock, monkeypatch):
+    with monkeypatch.context() as older:
+        seal = rows._encode
+        older.setattr(rows, "_encode", lambda values: seal([*values[:-2], values[-1]]))
+        with open_memory(file, clock=clock) as memory:
             memory.add("I live in Berlin.", user_id="alice", id="old")
+            memory.add("I lived in Rome.", user_id="alice", id="older")
+            archive(memory, "s:alice", "older")
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("PRAGMA user_version = 8")
     clock.advance(timedelta(days=1))
-    with GovernedMemory.open(file, clock=clock) as memory:
-        memory.add("I live in Hamburg.", user_id="alice", id="new")
-        assert [each.id for each in memory.search("Where do I live?", user_id="alice").records] == ["new"]
+    for _ in range(2):
+        with open_memory(file, clock=clock) as memory:
+            assert read_stored(file, "alice", "old").outline == read_stored(file, "alice", "older").outline == ""
+            assert memory.get("older", user_id="alice").text == "I lived in Rome."
+            memory.add("I live in Hamburg.", user_id="alice")
+            assert memory.search("Where do I live?", user_id="alice").records[0].text == "I live in Hamburg."
+            assert len(memory.search("Where do I live?", user_id="alice").records) == 1
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (9,)
