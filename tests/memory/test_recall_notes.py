@@ -43,6 +43,18 @@ def test_recalls_are_written_once_they_are_many_and_when_the_memory_is_closed(fi
         assert touched(memory) == clock.now()
 
 
+def test_recalls_are_written_when_they_waited_for_an_hour(memory, file, clock):
+    memory.add("I live in Lyon.", user_id="alice", id="home")
+    with GovernedMemory.open(file, clock=clock, audit_key=KEY) as other:
+        written = []
+        for _ in range(4):
+            memory.search(QUESTION, user_id="alice")
+            written.append(touched(other))
+            clock.advance(timedelta(minutes=30))
+        assert [at is None for at in written] == [True, True, True, False]
+        assert written[-1] == clock.now() - timedelta(hours=1)
+
+
 def test_later_recall_of_another_process_stays(memory, file, clock):
     memory.add("I live in Lyon.", user_id="alice", id="home")
     with GovernedMemory.open(file, clock=clock, audit_key=KEY) as other:

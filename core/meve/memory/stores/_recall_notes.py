@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from meve._fork_safety import ForkSafeLock
 from meve.memory.records import StoredRecord
 
 MOST = 512
 """The number of memories from which on a recall writes the notes."""
+LONGEST = timedelta(hours=1)
+"""How long notes may wait while there are further recalls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +29,26 @@ class RecallNotes:
     def __init__(self) -> None:
         self._latest: dict[str, dict[str, datetime]] = {}
         """By the user's key and the memory's id."""
+        self._first: datetime | None = None
+        self._is_due = False
+        """Whether notes have waited for `LONGEST`."""
         self._lock = ForkSafeLock()
 
     def add(self, *notes: RecallNote) -> None:
         """Keep notes; of several of one memory, the latest."""
         with self._lock:
             for note in notes:
+                self._first = note.at if self._first is None else min(self._first, note.at)
+                self._is_due = self._is_due or note.at - self._first >= LONGEST
                 latest = self._latest.setdefault(note.user, {})
                 latest.update((each, max(note.at, latest.get(each, note.at))) for each in note.record_ids)
 
     def take(self, *, least: int = 1) -> list[RecallNote]:
-        """Return all notes, and keep none; nothing if fewer memories than `least` are noted."""
+        """Return all notes, and keep none; nothing if fewer memories than `least` are noted and none waited long."""
         with self._lock:
-            if sum(map(len, self._latest.values())) < least:
+            if sum(map(len, self._latest.values())) < least and not self._is_due:
                 return []
-            taken, self._latest = self._latest, {}
+            taken, self._latest, self._first, self._is_due = self._latest, {}, None, False
         grouped: dict[tuple[str, datetime], list[str]] = {}
         for user, latest in taken.items():
             for record_id, at in latest.items():
