@@ -1,4 +1,4 @@
-"""Killed processes, concurrent writers, full disks and damaged files."""
+"""Killed processes, concurrent writers and maintainers, slow readers, full disks and damaged files."""
 
 import os
 import random
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from meve._postgres import is_postgres_url
 from meve.errors import IndexMismatchError, MeveError, StorageError, StoreCorruptError, StoreVersionError
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.memory.records import SHARED
 from meve.memory.stores._sql.rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
@@ -98,6 +99,37 @@ for n in range(50):
     command = [sys.executable, "-c", code, str(tmp_path), str(time.time() + 3)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[1] for process in processes] == [""] * 4
+
+
+def test_two_maintainers_at_once_do_the_work_of_one(file, clock):
+    policy = Policy.from_dict({"merging": {"nominate": 0.0}, "limits": {"per_user": 12}})
+    with ExitStack() as stack:
+        memories = [stack.enter_context(open_memory(file, clock=clock, policy=policy)) for _ in range(2)]
+        for n in range(40):
+            text = f"Tree {n % 10} is tall." if n < 20 else f"Bird {n} sings."
+            memories[0].add(text, user_id=f"user {n % 2}", id=f"{n}", source="doc")
+        with ThreadPoolExecutor(2) as threads:
+            reports = list(threads.map(lambda memory: memory.maintain(), memories))
+        for change in ("merged", "archived"):
+            changed = [each for report in reports for ids in getattr(report, change).values() for each in ids]
+            assert len(changed) == len(set(changed)) > 0
+        assert memories[0].audit.verify().ok
+        after = [[r.id for r in memory.list(user_id="user 0")] for memory in memories]
+        assert after[0] == after[1]
+        assert sum(memories[1].maintain().counts().values()) == 0
+
+
+def test_slow_reader_keeps_nobody_waiting_and_sees_one_state(file):
+    with open_memory(file) as memory, open_memory(file) as other:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        with memory._runtime.store.backend.reading() as snapshot:
+            assert snapshot.version("s:alice") == 1
+            other.add("Rye is baked.", user_id="alice", id="rye", source="doc")
+            memory.delete("bread", user_id="alice")
+            for each in (memory, other):
+                assert [r.id for r in each.search("What is baked?", user_id="alice").records] == ["rye"]
+            assert snapshot.version("s:alice") == 1
+        assert memory.audit.verify().ok
 
 
 def test_full_disk_raises_and_loses_nothing(file):

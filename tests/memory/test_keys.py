@@ -13,11 +13,13 @@ import pytest
 
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
+from meve.memory.stores._sql import key_file as keys_module
 from meve.memory.stores._sql.key_file import _FIRST, Slots
 from tests.memories import as_argument, open_memory, read_sql, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 
 MASTER = b"a master key, long enough for it"
+read = keys_module._read
 
 
 def test_nothing_stored_stands_readable_in_any_file(file, clock):
@@ -61,6 +63,21 @@ def test_slots_are_used_again(memory, file):
     for n in range(1_200):
         memory.items.put(("n",), "k", {"n": n}, user_id="alice")
     assert key_file(file).stat().st_size < 64_000
+
+
+def test_first_search_of_a_user_reads_the_keys_near_this_users_alone(file, monkeypatch):
+    """A memory of many users has a large key file, of which the first search of each user reads little."""
+    with open_memory(file) as memory:
+        for n in range(80):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", source="doc")
+    Slots(key_file(file), b"").make(100_000)
+    assert key_file(file).stat().st_size > 3_000_000
+    sizes = []
+    monkeypatch.setattr(keys_module, "_read", lambda *given: sizes.append(len(read(*given))) or read(*given))
+    with open_memory(file) as memory:
+        assert len(memory.list(user_id="alice")) == 80
+        assert memory.search("Which bread is baked?", user_id="alice").records
+    assert sum(sizes) < 200_000
 
 
 def test_same_content_keeps_its_key(memory, file):

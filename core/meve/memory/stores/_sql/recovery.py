@@ -57,7 +57,6 @@ def find_lost_keys(vault: Vault) -> list[str]:
 
     Call it in a write transaction: in another one, keys may be destroyed meanwhile.
     """
-    vault.slots.expect()
     users = vault.connection.execute("SELECT no FROM users WHERE tenant = :tenant AND slot IS NOT NULL").fetchall()
     lost = {"users": sum(vault.owner_of(no) is None for (no,) in users)}
     lost["records"] = sum(not vault.slots.fits(slot, begin) for *_, slot, begin in _sealed_rows(vault.connection))
@@ -80,7 +79,6 @@ def _sealed_rows(connection: Connection) -> Iterator[tuple[str, str, int, int, i
 
 def _reconcile(vault: Vault) -> None:
     connection, slots = vault.connection, vault.slots
-    slots.expect()
     used: set[int] = set()
     gone = 0
     for no, slot, name in connection.execute(
