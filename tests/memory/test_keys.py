@@ -15,6 +15,7 @@ from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores._sql import key_file as keys_module
 from meve.memory.stores._sql.key_file import _FIRST, Slots
+from meve.memory.stores._sql.transaction import FREE_READS
 from tests.memories import as_argument, open_memory, read_sql, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 
@@ -269,9 +270,9 @@ def test_reader_finds_a_record_that_is_written_anew_whenever_it_looks(file, cloc
     with open_memory(file, clock=clock) as memory, open_memory(file, clock=clock) as reader:
         memory.add("version 0", user_id="alice", id="s")
         writers = []
-        expect = Slots.expect
+        read_bytes = Slots._bytes
 
-        def write_before_the_keys_are_read(slots, *count):
+        def write_before_the_keys_are_read(slots, slot):
             if threading.current_thread() is threading.main_thread() and len(writers) < 40:
                 text = f"version {len(writers) + 1}"
                 writers.append(
@@ -279,11 +280,12 @@ def test_reader_finds_a_record_that_is_written_anew_whenever_it_looks(file, cloc
                 )
                 writers[-1].start()
                 writers[-1].join(0.5)
-            expect(slots, *count)
+            return read_bytes(slots, slot)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Slots, "expect", write_before_the_keys_are_read)
+            patch.setattr(Slots, "_bytes", write_before_the_keys_are_read)
             assert [r.id for r in reader.list(user_id="alice")] == ["s"]
+            assert len(writers) > FREE_READS
         for writer in writers:
             writer.join()
 
