@@ -17,6 +17,7 @@ from meve._postgres import is_postgres_url
 from meve.errors import IndexMismatchError, MeveError, StorageError, StoreCorruptError, StoreVersionError
 from meve.memory import GovernedMemory, Policy
 from meve.memory.records import SHARED
+from meve.memory.stores._sql.key_file import Slots
 from meve.memory.stores._sql.rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.testing._memory_records import stored
@@ -130,6 +131,29 @@ def test_slow_reader_keeps_nobody_waiting_and_sees_one_state(file):
                 assert [r.id for r in each.search("What is baked?", user_id="alice").records] == ["rye"]
             assert snapshot.version("s:alice") == 1
         assert memory.audit.verify().ok
+
+
+def test_search_for_damage_keeps_no_writer_waiting_and_takes_no_change_for_damage(file, monkeypatch):
+    """A service checks a large memory while it is used."""
+    with open_memory(file) as memory, open_memory(file) as other, ThreadPoolExecutor(1) as threads:
+        for n in range(3):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+        memory.add("Rye is baked.", user_id="bob", id="rye", source="doc")
+        fits, changes = Slots.fits, []
+
+        def change():
+            other.update("1", user_id="alice", text="Bread is eaten.")
+            other.forget_user(user_id="bob")
+
+        def fits_after_a_change(*given):
+            if not changes:
+                changes.append(threads.submit(change))
+                changes[0].result(20)
+            return fits(*given)
+
+        monkeypatch.setattr(Slots, "fits", fits_after_a_change)
+        assert memory.find_damage() == []
+        assert changes[0].done()
 
 
 def test_full_disk_raises_and_loses_nothing(file):

@@ -1,4 +1,4 @@
-"""A memory in a PostgreSQL database: crashes, full disks, slow queries, connections that run out, others' locks, and cancelled calls."""
+"""A memory in a PostgreSQL database: crashes, full disks, slow queries, lack of connections, locks, cancelled calls."""
 
 import asyncio
 import threading
@@ -128,16 +128,19 @@ def test_full_disk_of_the_server_raises_and_loses_nothing(tmp_path):
         server.start(largest_file=17_000_000)  # more than a file of the server's log has
         with open_memory(url) as memory:
             kept = []
+
+            def write(record_id):
+                memory.messages.add("s", [{"text": token_hex(200_000)}], user_id="alice", ids=[record_id])
+                kept.append(record_id)
+
             with pytest.raises(StorageError, match="can't be used: could not extend file"):
-                for n in range(1_000):
-                    memory.messages.add("s", [{"text": token_hex(200_000)}], user_id="alice", ids=[f"{n}"])
-                    kept.append(f"{n}")
+                list(map(write, map(str, range(1_000))))
             assert [each.id for each in memory.messages.page("s", user_id="alice")] == kept
             assert memory.delete("bread", user_id="alice").erased == ("bread",)
             server.crash()
             server.start()
-            memory.messages.add("s", [{"text": token_hex(200_000)}], user_id="alice", ids=["after"])
-            assert [each.id for each in memory.messages.page("s", user_id="alice")] == [*kept, "after"]
+            write("after")
+            assert [each.id for each in memory.messages.page("s", user_id="alice")] == kept
             assert memory.audit.verify().ok
             assert memory.find_damage() == []
 
