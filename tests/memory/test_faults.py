@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -131,6 +132,27 @@ def test_slow_reader_keeps_nobody_waiting_and_sees_one_state(file):
                 assert [r.id for r in each.search("What is baked?", user_id="alice").records] == ["rye"]
             assert snapshot.version("s:alice") == 1
         assert memory.audit.verify().ok
+
+
+def test_writer_looks_for_its_turn_as_often_however_long_it_has_waited(file, monkeypatch):
+    """Else all that come later overtake it, until it gives up."""
+    if is_postgres_url(file):
+        pytest.skip("about an SQLite file")
+    waits, tried = [], threading.Event()
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 100:
+            tried.set()
+
+    monkeypatch.setattr("meve._sqlite.time.sleep", sleep)
+    with open_memory(file) as memory, open_memory(file) as other, ThreadPoolExecutor(1) as threads:
+        with memory._runtime.store.backend.writing():
+            adding = threads.submit(other.add, "Bread is baked.", user_id="alice", id="bread", source="doc")
+            assert tried.wait(20)
+            assert not adding.done()
+        assert adding.result(20).id == "bread"
+        assert max(waits) <= 0.005
 
 
 def test_search_for_damage_keeps_no_writer_waiting_and_takes_no_change_for_damage(file, monkeypatch):
