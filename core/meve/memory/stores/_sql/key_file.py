@@ -244,6 +244,10 @@ class Slots:
         """Return the slots in which the key of something sealed stands: one, or none."""
         return [slot for slot in range(self.count()) if self.fits(slot, sealed)]
 
+    def refresh(self) -> None:
+        """Read keys anew: some of those that were read may be destroyed by now."""
+        self._block_number = -1
+
     def noted(self, place: int) -> int:
         """Return the number at `CHANGES` or `RENEWALS`."""
         return int.from_bytes(_read(self._opened(), place, 8), "little")

@@ -206,6 +206,7 @@ def _rows(vault: Vault, statement: str, values: Sequence[Any], *, are_many: bool
     connection = vault.connection
     lent = connection.lend_rows(statement, values) if are_many else nullcontext(connection.execute(statement, values))
     with lent as rows:
+        vault.slots.refresh()  # what was erased since the last reading isn't returned
         yield from rows
 
 
