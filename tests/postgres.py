@@ -6,11 +6,13 @@ in a temporary folder, on a Unix socket only. It stops when the last process tha
 
 import fcntl
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -81,20 +83,22 @@ class Server:
         )  # fmt: skip
         watcher.returncode = 0  # it outlives this process, which needn't warn of it
 
-    def start(self):
-        """Start it, and wait until it answers."""
+    def start(self, largest_file=resource.RLIM_INFINITY):
+        """Start it, so that it writes no file beyond a size in bytes, and wait until it answers."""
         options = f"-h '' -k {self.folder} -c fsync=off -c max_connections=200 -c shared_buffers=16MB"
-        self._run("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start")
+        self._run("pg_ctl", "-w", "-l", self.folder / "log", "-o", options, "start", largest_file=largest_file)
 
     def crash(self):
         """Kill its processes."""
         self._run("pg_ctl", "-m", "immediate", "-w", "stop")
 
-    def _run(self, program, *arguments):
+    def _run(self, program, *arguments, largest_file=resource.RLIM_INFINITY):
+        limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (largest_file, resource.RLIM_INFINITY))
         try:
             subprocess.run(
                 [self.programs / program, "-D", self.folder / "data", *arguments], check=True, user=self.user,
                 cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                preexec_fn=limit,
             )  # fmt: skip
         except (PermissionError, subprocess.CalledProcessError) as error:
             shutil.rmtree(self.folder, ignore_errors=True)

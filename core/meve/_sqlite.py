@@ -84,7 +84,7 @@ class Connections:
                 connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
             process = os.getpid()
-            connection.execute("BEGIN IMMEDIATE")
+            _execute_when_free(connection, "BEGIN IMMEDIATE", self.wait_seconds)
             try:
                 yield connection
                 check_process(process)
@@ -93,7 +93,7 @@ class Connections:
                     connection.rollback()
                 raise
             try:
-                connection.execute("COMMIT")
+                _execute_when_free(connection, "COMMIT", self.wait_seconds)
             except BaseException:
                 if connection.in_transaction:
                     connection.rollback()
@@ -105,6 +105,7 @@ class Connections:
             self._check_open()
             if self._writer is None:
                 self._writer = self.opened()
+                self._writer.execute("PRAGMA busy_timeout = 0")  # `_execute_when_free` waits instead
             yield self._writer
 
     def opened(self, settings: Sequence[str] | None = None) -> sqlite3.Connection:
@@ -115,7 +116,7 @@ class Connections:
         )
         try:
             for setting in self.settings if settings is None else settings:
-                _set(connection, setting)
+                _execute_when_free(connection, setting, WAIT_SECONDS)
         except BaseException:
             connection.close()
             raise
@@ -170,16 +171,19 @@ class Connections:
             raise StoreCorruptError(f"{self.file} holds a number that is too large: restore it from a copy") from cause
 
 
-def _set(connection: sqlite3.Connection, setting: str) -> None:
-    """Execute a setting. If several set up a new file at once, SQLite refuses all but one: the others try again."""
-    end = time.monotonic() + WAIT_SECONDS
+def _execute_when_free(connection: sqlite3.Connection, statement: str, wait_seconds: float) -> None:
+    """Execute a statement, and try again every few milliseconds while others lock the file.
+
+    SQLite's own waiting tries ever more rarely, so a writer that has waited long would be overtaken by all later ones.
+    """
+    end = time.monotonic() + wait_seconds
     while True:
         try:
-            connection.execute(setting)
+            connection.execute(statement)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
                 raise
-            time.sleep(0.001 + 0.01 * random.random())
+            time.sleep(random.uniform(0.001, 0.005))
         else:
             return
 

@@ -1,4 +1,4 @@
-"""Killed processes, concurrent writers, full disks and damaged files."""
+"""Killed processes, concurrent writers and maintainers, slow readers, full disks and damaged files."""
 
 import os
 import random
@@ -6,7 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -14,8 +16,9 @@ import pytest
 
 from meve._postgres import is_postgres_url
 from meve.errors import IndexMismatchError, MeveError, StorageError, StoreCorruptError, StoreVersionError
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.memory.records import SHARED
+from meve.memory.stores._sql.key_file import Slots
 from meve.memory.stores._sql.rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.testing._memory_records import stored
@@ -98,6 +101,81 @@ for n in range(50):
     command = [sys.executable, "-c", code, str(tmp_path), str(time.time() + 3)]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     assert [process.communicate()[1] for process in processes] == [""] * 4
+
+
+def test_two_maintainers_at_once_do_the_work_of_one(file, clock):
+    policy = Policy.from_dict({"merging": {"nominate": 0.0}, "limits": {"per_user": 12}})
+    with ExitStack() as stack:
+        memories = [stack.enter_context(open_memory(file, clock=clock, policy=policy)) for _ in range(2)]
+        for n in range(40):
+            text = f"Tree {n % 10} is tall." if n < 20 else f"Bird {n} sings."
+            memories[0].add(text, user_id=f"user {n % 2}", id=f"{n}", source="doc")
+        with ThreadPoolExecutor(2) as threads:
+            reports = list(threads.map(lambda memory: memory.maintain(), memories))
+        for change in ("merged", "archived"):
+            changed = [each for report in reports for ids in getattr(report, change).values() for each in ids]
+            assert len(changed) == len(set(changed)) > 0
+        assert memories[0].audit.verify().ok
+        after = [[r.id for r in memory.list(user_id="user 0")] for memory in memories]
+        assert after[0] == after[1]
+        assert sum(memories[1].maintain().counts().values()) == 0
+
+
+def test_slow_reader_keeps_nobody_waiting_and_sees_one_state(file):
+    with open_memory(file) as memory, open_memory(file) as other:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        with memory._runtime.store.backend.reading() as snapshot:
+            assert snapshot.version("s:alice") == 1
+            other.add("Rye is baked.", user_id="alice", id="rye", source="doc")
+            memory.delete("bread", user_id="alice")
+            for each in (memory, other):
+                assert [r.id for r in each.search("What is baked?", user_id="alice").records] == ["rye"]
+            assert snapshot.version("s:alice") == 1
+        assert memory.audit.verify().ok
+
+
+def test_writer_looks_for_its_turn_as_often_however_long_it_has_waited(file, monkeypatch):
+    """Else all that come later overtake it, until it gives up."""
+    if is_postgres_url(file):
+        pytest.skip("about an SQLite file")
+    waits, tried = [], threading.Event()
+
+    def sleep(seconds):
+        waits.append(seconds)
+        if len(waits) == 100:
+            tried.set()
+
+    monkeypatch.setattr("meve._sqlite.time.sleep", sleep)
+    with open_memory(file) as memory, open_memory(file) as other, ThreadPoolExecutor(1) as threads:
+        with memory._runtime.store.backend.writing():
+            adding = threads.submit(other.add, "Bread is baked.", user_id="alice", id="bread", source="doc")
+            assert tried.wait(20)
+            assert not adding.done()
+        assert adding.result(20).id == "bread"
+        assert max(waits) <= 0.005
+
+
+def test_search_for_damage_keeps_no_writer_waiting_and_takes_no_change_for_damage(file, monkeypatch):
+    """A service checks a large memory while it is used."""
+    with open_memory(file) as memory, open_memory(file) as other, ThreadPoolExecutor(1) as threads:
+        for n in range(3):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", id=f"{n}", source="doc")
+        memory.add("Rye is baked.", user_id="bob", id="rye", source="doc")
+        fits, changes = Slots.fits, []
+
+        def change():
+            other.update("1", user_id="alice", text="Bread is eaten.")
+            other.forget_user(user_id="bob")
+
+        def fits_after_a_change(*given):
+            if not changes:
+                changes.append(threads.submit(change))
+                changes[0].result(20)
+            return fits(*given)
+
+        monkeypatch.setattr(Slots, "fits", fits_after_a_change)
+        assert memory.find_damage() == []
+        assert changes[0].done()
 
 
 def test_full_disk_raises_and_loses_nothing(file):

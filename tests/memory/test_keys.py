@@ -13,11 +13,14 @@ import pytest
 
 from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
+from meve.memory.stores._sql import key_file as keys_module
 from meve.memory.stores._sql.key_file import _FIRST, Slots
+from meve.memory.stores._sql.transaction import FREE_READS
 from tests.memories import as_argument, open_memory, read_sql, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 
 MASTER = b"a master key, long enough for it"
+read = keys_module._read
 
 
 def test_nothing_stored_stands_readable_in_any_file(file, clock):
@@ -61,6 +64,21 @@ def test_slots_are_used_again(memory, file):
     for n in range(1_200):
         memory.items.put(("n",), "k", {"n": n}, user_id="alice")
     assert key_file(file).stat().st_size < 64_000
+
+
+def test_first_search_of_a_user_reads_the_keys_near_this_users_alone(file, monkeypatch):
+    """A memory of many users has a large key file, of which the first search of each user reads little."""
+    with open_memory(file) as memory:
+        for n in range(80):
+            memory.add(f"Bread number {n} is baked.", user_id="alice", source="doc")
+    Slots(key_file(file), b"").make(100_000)
+    assert key_file(file).stat().st_size > 3_000_000
+    sizes = []
+    monkeypatch.setattr(keys_module, "_read", lambda *given: sizes.append(len(read(*given))) or read(*given))
+    with open_memory(file) as memory:
+        assert len(memory.list(user_id="alice")) == 80
+        assert memory.search("Which bread is baked?", user_id="alice").records
+    assert sum(sizes) < 200_000
 
 
 def test_same_content_keeps_its_key(memory, file):
@@ -252,9 +270,9 @@ def test_reader_finds_a_record_that_is_written_anew_whenever_it_looks(file, cloc
     with open_memory(file, clock=clock) as memory, open_memory(file, clock=clock) as reader:
         memory.add("version 0", user_id="alice", id="s")
         writers = []
-        expect = Slots.expect
+        read_bytes = Slots._bytes
 
-        def write_before_the_keys_are_read(slots, *count):
+        def write_before_the_keys_are_read(slots, slot):
             if threading.current_thread() is threading.main_thread() and len(writers) < 40:
                 text = f"version {len(writers) + 1}"
                 writers.append(
@@ -262,11 +280,12 @@ def test_reader_finds_a_record_that_is_written_anew_whenever_it_looks(file, cloc
                 )
                 writers[-1].start()
                 writers[-1].join(0.5)
-            expect(slots, *count)
+            return read_bytes(slots, slot)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Slots, "expect", write_before_the_keys_are_read)
+            patch.setattr(Slots, "_bytes", write_before_the_keys_are_read)
             assert [r.id for r in reader.list(user_id="alice")] == ["s"]
+            assert len(writers) > FREE_READS
         for writer in writers:
             writer.join()
 

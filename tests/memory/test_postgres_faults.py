@@ -1,4 +1,4 @@
-"""A memory in a PostgreSQL database: crashes, connections that run out, others' locks, and cancelled calls."""
+"""A memory in a PostgreSQL database: crashes, full disks, slow queries, lack of connections, locks, cancelled calls."""
 
 import asyncio
 import threading
@@ -6,12 +6,12 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from secrets import token_hex
 from urllib.parse import quote
 
 import pytest
 
 from meve.errors import DuplicateIdError, StorageError, StoreBusyError, UnknownIdError
-from meve.memory import Policy
 from tests.memories import open_memory
 from tests.postgres import MemoryUrl, own_server
 
@@ -118,22 +118,45 @@ def is_waiting(url, pid):
         return watcher.execute("SELECT 1 FROM pg_locks WHERE pid = %s AND NOT granted", (pid,)).fetchone() is not None
 
 
-def test_two_maintainers_at_once_do_the_work_of_one(url, clock):
-    policy = Policy.from_dict({"merging": {"nominate": 0.0}, "limits": {"per_user": 12}})
-    with ExitStack() as stack:
-        memories = [stack.enter_context(open_memory(url, clock=clock, policy=policy)) for _ in range(2)]
-        for n in range(40):
-            text = f"Tree {n % 10} is tall." if n < 20 else f"Bird {n} sings."
-            memories[0].add(text, user_id=f"user {n % 2}", id=f"{n}", source="doc")
-        with ThreadPoolExecutor(2) as threads:
-            reports = list(threads.map(lambda memory: memory.maintain(), memories))
-        for change in ("merged", "archived"):
-            changed = [each for report in reports for ids in getattr(report, change).values() for each in ids]
-            assert len(changed) == len(set(changed)) > 0
-        assert memories[0].audit.verify().ok
-        after = [[r.id for r in memory.list(user_id="user 0")] for memory in memories]
-        assert after[0] == after[1]
-        assert sum(memories[1].maintain().counts().values()) == 0
+def test_full_disk_of_the_server_raises_and_loses_nothing(tmp_path):
+    """A limit on the size of the server's files makes the same writes fail."""
+    with own_server(tmp_path) as server:
+        url = MemoryUrl(server.url, tmp_path / "memory.keys")
+        with open_memory(url) as memory:
+            memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        server.crash()
+        server.start(largest_file=17_000_000)  # more than a file of the server's log has
+        with open_memory(url) as memory:
+            kept = []
+
+            def write(record_id):
+                memory.messages.add("s", [{"text": token_hex(200_000)}], user_id="alice", ids=[record_id])
+                kept.append(record_id)
+
+            with pytest.raises(StorageError, match="can't be used: could not extend file"):
+                list(map(write, map(str, range(1_000))))
+            assert [each.id for each in memory.messages.page("s", user_id="alice")] == kept
+            assert memory.delete("bread", user_id="alice").erased == ("bread",)
+            server.crash()
+            server.start()
+            write("after")
+            assert [each.id for each in memory.messages.page("s", user_id="alice")] == kept
+            assert memory.audit.verify().ok
+            assert memory.find_damage() == []
+
+
+def test_slow_query_that_the_server_ends_changes_nothing(url):
+    """An administrator's limit ends a statement that waits for another program's lock; others go on."""
+    limited = MemoryUrl(f"{url}{quote(' -cstatement_timeout=200ms')}", url.keys)
+    with open_memory(limited) as memory, psycopg.connect(url) as other:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        other.execute("LOCK TABLE meve_memories IN ACCESS EXCLUSIVE MODE")
+        for call in (memory.get, memory.delete):
+            with pytest.raises(StorageError, match="statement timeout"):
+                call("bread", user_id="alice")
+        other.rollback()
+        assert memory.get("bread", user_id="alice").text == "Bread is baked."
+        assert memory.audit.verify().ok
 
 
 async def test_cancelled_calls_leave_no_transaction_open(url):

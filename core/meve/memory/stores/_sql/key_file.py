@@ -44,8 +44,8 @@ _MOST_SLOTS = 2**40
 """A number above that of any file's slots; a larger one, or one below 0, is no slot."""
 _CHUNK = 512
 """The number of slots that the file grows by."""
-BULK = 64
-"""From this many slots on, the whole file is read at once."""
+_BLOCK = 4096
+"""The number of bytes that are read at once: the keys of a user's records mostly stand side by side."""
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -225,7 +225,8 @@ class Slots:
     def __init__(self, path: Path, root: bytes) -> None:
         self._path, self._root = path, root
         self._file: FileIO | None = None
-        self._whole = b""
+        self._block, self._block_number = b"", -1
+        """What was read last."""
 
     def key(self, slot: int) -> DataKey:
         """Return the key of a slot.
@@ -244,12 +245,11 @@ class Slots:
 
     def find(self, sealed: bytes) -> list[int]:
         """Return the slots in which the key of something sealed stands: one, or none."""
-        self.expect()
         return [slot for slot in range(self.count()) if self.fits(slot, sealed)]
 
-    def expect(self) -> None:
-        """Read the whole file at once, since many keys will be needed."""
-        self._whole = _read(self._opened(), 0, os.fstat(self._opened().fileno()).st_size)
+    def refresh(self) -> None:
+        """Read keys anew: some of those that were read may be destroyed by now."""
+        self._block_number = -1
 
     def noted(self, place: int) -> int:
         """Return the number at `CHANGES` or `RENEWALS`."""
@@ -295,13 +295,15 @@ class Slots:
         """Close the file."""
         if self._file is not None:
             self._file.close()
-        self._file, self._whole = None, b""
+        self._file, self._block_number = None, -1
 
     def _bytes(self, slot: int) -> bytes:
         if not 0 <= slot < _MOST_SLOTS:
             return b""
-        at = _FIRST + _SLOT * slot
-        return self._whole[at : at + _SLOT] or _read(self._opened(), at, _SLOT)
+        number, at = divmod(_SLOT * slot, _BLOCK)
+        if number != self._block_number:
+            self._block, self._block_number = _read(self._opened(), _FIRST + number * _BLOCK, _BLOCK), number
+        return self._block[at : at + _SLOT]
 
     def _write(self, secrets: dict[int, bytes], numbers: Mapping[int, int] = _NONE) -> None:
         self.close()

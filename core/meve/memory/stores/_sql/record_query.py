@@ -9,7 +9,7 @@ from typing import Any
 
 from meve.memory._timestamps import micros_or_none
 from meve.memory.records import RecordKind, StoredRecord, check_choice
-from meve.memory.stores._sql.key_file import BULK, KeyIsGone
+from meve.memory.stores._sql.key_file import KeyIsGone
 from meve.memory.stores._sql.rows import (
     COLUMNS,
     FIELD_COLUMNS,
@@ -206,10 +206,8 @@ def _rows(vault: Vault, statement: str, values: Sequence[Any], *, are_many: bool
     connection = vault.connection
     lent = connection.lend_rows(statement, values) if are_many else nullcontext(connection.execute(statement, values))
     with lent as rows:
-        for n, row in enumerate(rows):
-            if n == BULK:
-                vault.slots.expect()
-            yield row
+        vault.slots.refresh()  # what was erased since the last reading isn't returned
+        yield from rows
 
 
 def _archived(vault: Vault, found: _Hashed, *, skips_damaged: bool = False) -> Iterator[tuple[Values, int | None]]:

@@ -1,7 +1,8 @@
 """Brings a database and its key file back into agreement when it is opened."""
 
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from meve.errors import KeyFileError
@@ -10,6 +11,11 @@ from meve.memory.stores._sql.key_file import CHANGES, MARK, RENEWALS, KeyFile
 from meve.memory.stores._sql.vault import KEY_CHANGES, KEY_RENEWALS, KEYS_SEEN, SLOTS, Vault, read_number
 
 _LOGGER = logging.getLogger("meve")
+_SEALED = {"memories": ("row", "sealed"), "archive": ("rowid", "body")}
+"""By table, the columns of a record's number and of what is sealed."""
+
+Sealed = tuple[str, int]
+"""The table and the number of a user or a record."""
 
 
 def recover(database: Database, keys: KeyFile, *, accept_older: bool = False) -> bool:
@@ -52,35 +58,47 @@ def _agrees(vault: Vault, keys: KeyFile) -> bool:
     return changes <= intended
 
 
-def find_lost_keys(vault: Vault) -> list[str]:
-    """Return what can't be read because its key is missing or damaged, in words; empty for nothing.
+def find_suspects(vault: Vault) -> list[Sealed]:
+    """Return the users and records whose key seems to be missing or damaged; others may destroy keys meanwhile."""
+    users = vault.connection.execute("SELECT no FROM users WHERE tenant = :tenant AND slot IS NOT NULL").fetchall()
+    lost = [("users", no) for (no,) in users if vault.owner_of(no) is None]
+    rows = _sealed_rows(vault.connection)
+    return lost + [(table, row) for table, row, _, slot, begin in rows if not vault.slots.fits(slot, begin)]
+
+
+def describe_lost(vault: Vault, suspects: Iterable[Sealed]) -> list[str]:
+    """Return of which of these users and records the key is missing or damaged, in words; empty for none.
 
     Call it in a write transaction: in another one, keys may be destroyed meanwhile.
     """
-    vault.slots.expect()
-    users = vault.connection.execute("SELECT no FROM users WHERE tenant = :tenant AND slot IS NOT NULL").fetchall()
-    lost = {"users": sum(vault.owner_of(no) is None for (no,) in users)}
-    lost["records"] = sum(not vault.slots.fits(slot, begin) for *_, slot, begin in _sealed_rows(vault.connection))
+    lost = Counter("users" if table == "users" else "records" for table, row in suspects if _is_lost(vault, table, row))
     return [
         f"the keys of {count} {what} are missing or damaged: restore both files from a copy, or erase them with "
         "forget_user"
         for what, count in lost.items()
-        if count
     ]
 
 
-def _sealed_rows(connection: Connection) -> Iterator[tuple[str, str, int, int, int, bytes]]:
-    """Yield table, name of the row's column, row, user and slot of each record, and how it begins."""
-    for table, place, sealed in (("memories", "row", "sealed"), ("archive", "rowid", "body")):
-        rows = connection.execute(
-            f"SELECT {place}, user, slot, substr({sealed}, 1, {MARK}) FROM {table} WHERE tenant = :tenant"
-        ).fetchall()
-        yield from ((table, place, row, user, slot, begin or b"") for row, user, slot, begin in rows)
+def _is_lost(vault: Vault, table: str, row: int) -> bool:
+    if table == "users":
+        query = "SELECT 1 FROM users WHERE tenant = :tenant AND no = ? AND slot IS NOT NULL"
+        return vault.connection.execute(query, (row,)).fetchone() is not None and vault.owner_of(row) is None
+    place, sealed = _SEALED[table]
+    query = f"SELECT slot, substr({sealed}, 1, {MARK}) FROM {table} WHERE tenant = :tenant AND {place} = ?"
+    found = vault.connection.execute(query, (row,)).fetchone()
+    return found is not None and not vault.slots.fits(found[0], found[1] or b"")
+
+
+def _sealed_rows(connection: Connection) -> Iterator[tuple[str, int, int, int, bytes]]:
+    """Yield table, row, user and slot of each record, and how it begins."""
+    for table, (place, sealed) in _SEALED.items():
+        query = f"SELECT {place}, user, slot, substr({sealed}, 1, {MARK}) FROM {table} WHERE tenant = :tenant"
+        with connection.lend_rows(query) as rows:
+            yield from ((table, row, user, slot, begin or b"") for row, user, slot, begin in rows)
 
 
 def _reconcile(vault: Vault) -> None:
     connection, slots = vault.connection, vault.slots
-    slots.expect()
     used: set[int] = set()
     gone = 0
     for no, slot, name in connection.execute(
@@ -95,12 +113,12 @@ def _reconcile(vault: Vault) -> None:
                 "UPDATE users SET slot = NULL, name = NULL, version = version + 1 WHERE tenant = :tenant AND no = ?",
                 (no,),
             )
-    for table, place, row, user, slot, begin in list(_sealed_rows(connection)):
+    for table, row, user, slot, begin in list(_sealed_rows(connection)):
         if slots.fits(slot, begin):
             used.add(slot)
             continue
         gone += 1
-        connection.execute(f"DELETE FROM {table} WHERE tenant = :tenant AND {place} = ?", (row,))
+        connection.execute(f"DELETE FROM {table} WHERE tenant = :tenant AND {_SEALED[table][0]} = ?", (row,))
         connection.execute(
             "UPDATE users SET version = version + 1, complete_from = version + 1 WHERE tenant = :tenant AND no = ?",
             (user,),

@@ -10,7 +10,7 @@ from meve.memory.stores._settings import LOST_ENTRIES
 from meve.memory.stores._sql.database import Connection, Database
 from meve.memory.stores._sql.key_file import ENTRIES, TAKEN, TIME, KeyFile
 from meve.memory.stores._sql.master_key import MasterKey
-from meve.memory.stores._sql.recovery import find_lost_keys, recover
+from meve.memory.stores._sql.recovery import describe_lost, find_suspects, recover
 from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction, count_entries
 from meve.memory.stores._sql.vault import Vault, put_setting, read_setting
 
@@ -105,9 +105,13 @@ class SqlStore(ABC):
         self._keys.note(TIME, max(0, moment))
 
     def find_damage(self) -> list[str]:
-        """Return whose keys are missing, in words; empty for nothing."""
+        """Return whose keys are missing, in words; empty for nothing. Others write while all rows are read."""
+        with self._database.reading() as connection, self._keys.slots() as slots:
+            suspects = find_suspects(Vault(connection, slots, self._keys.user_hash))
+        if not suspects:
+            return []
         with self._database.writing(durable=False) as connection, self._keys.slots() as slots:
-            return find_lost_keys(Vault(connection, slots, self._keys.user_hash))
+            return describe_lost(Vault(connection, slots, self._keys.user_hash), suspects)
 
     @abstractmethod
     def size(self) -> int:

@@ -314,6 +314,7 @@ class Vault:
     def _owner(self, no: int, hashed: str, slot: int | None, name: bytes | None) -> Owner | None:
         if slot is None or name is None:
             return None
+        self.slots.refresh()
         try:
             key = self.slots.key(slot)
             user = key.unseal(name, "\0".join(["users", hashed])).decode()

@@ -1,0 +1,307 @@
+"""Time, memory and disk of a corpus as it grows: real passages embedded and in PostgreSQL, and synthetic vectors.
+
+    python -m benchmarks.growth FOLDER [--sizes 10000 100000 1000000] [--postgres URL] [--vectors 0] [--draw]
+
+Passages are pieces of at most 600 characters of the texts below `--roots`, each once, in an order that a hash gives;
+those that are asked for are among the first 10,000, by eight words in a row. They are embedded by the static embedder.
+Each step runs in a process of its own, and adds a line to FOLDER/results.jsonl; what stands there isn't done again.
+`--vectors 5000000` compares the kinds of index in `--kinds` on random vectors of 256 numbers around 10,000 centres,
+from 10,000 up; any kind of `make_dense` can be named. A step may use 8 GiB. `--draw` only draws docs/images/growth.svg.
+"""
+
+import argparse
+import gzip
+import json
+import random
+import re
+import resource
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from meve import Passage, Retriever
+from meve.components.dense import make_dense
+from meve.evaluation.report.plots import prepare_matplotlib, save_figure
+from meve.testing.fakes import OverlapVerifier
+from meve.types import Query
+
+ROOTS = [sysconfig.get_path("purelib"), "/usr/share/doc", "/usr/share/man", sysconfig.get_path("stdlib")]
+SUFFIXES = {".py", ".pyi", ".md", ".rst", ".txt", ".html", ".gz", ".jsonl"}
+LONGEST, SHORTEST = 600, 100
+"""Characters of a passage."""
+BATCH = 10_000
+QUESTIONS = 200
+K = 20
+DIMENSION, CENTRES = 256, 10_000
+MOST_MEMORY = 8 << 30
+PICTURE = Path("docs/images/growth.svg")
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Run each step that is missing in the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--roots", nargs="+", default=ROOTS)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--postgres", metavar="URL")
+    parser.add_argument("--vectors", type=int, default=0, help="the most synthetic vectors")
+    parser.add_argument("--kinds", nargs="+", default=["flat", "ivf"], help="kinds of index for them")
+    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--step", nargs=2, metavar=("WHAT", "SIZE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.step:
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
+        run_step(options, options.step[0], int(options.step[1]))
+        return
+    if not options.draw:
+        options.folder.mkdir(exist_ok=True)
+        for what, size in steps(options):
+            if not any((row["what"], row["size"]) == (what, size) for row in read_results(options.folder)):
+                command = [sys.executable, "-m", "benchmarks.growth", *sys.argv[1:], "--step", what, str(size)]
+                subprocess.run(command, check=True)
+    draw(read_results(options.folder))
+
+
+def steps(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
+    """Return the steps in their order."""
+    if not (options.folder / "passages.jsonl").exists():
+        yield "passages", max(options.sizes)
+    for size in options.sizes:
+        yield "build", size
+        yield "embedded", size
+    for size in options.sizes if options.postgres else []:
+        yield "postgresql", size
+    sizes = [10**n for n in range(4, 10) if 10**n < options.vectors]
+    for size in [*sizes, *([options.vectors] if options.vectors else [])]:
+        for kind in options.kinds:
+            yield f"{kind} vectors", size
+
+
+def run_step(options: argparse.Namespace, what: str, size: int) -> None:
+    """Run one step, and note what it measured."""
+    folder: Path = options.folder
+    run: Callable[[], Row] = {
+        "passages": partial(write_passages, folder, options.roots, size),
+        "build": partial(build, folder, size),
+        "embedded": partial(search_embedded, folder, size),
+        "postgresql": partial(fill_and_search, folder, size, options.postgres),
+    }.get(what) or partial(search_vectors, what.removesuffix(" vectors"), size)
+    start, used = time.perf_counter(), time.process_time()
+    row: Row = {"what": what, "size": size, **run()}
+    row |= {"step_s": round(time.perf_counter() - start), "step_cpu_s": round(time.process_time() - used)}
+    row["peak_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1_024
+    print(row, flush=True)
+    with open(folder / "results.jsonl", "a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def read_results(folder: Path) -> list[Row]:
+    """Return what the steps measured."""
+    file = folder / "results.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def write_passages(folder: Path, roots: list[str], size: int) -> Row:
+    """Cut the texts below these folders, and write so many passages."""
+    passages: dict[bytes, str] = {}
+    for root in roots:
+        for file in sorted(Path(root).rglob("*")):
+            if file.suffix in SUFFIXES and file.is_file():
+                passages.update((blake2b(p.encode(), digest_size=16).digest(), p) for p in cut(read_text(file)))
+    if len(passages) < size:
+        raise SystemExit(f"there are {len(passages):,} passages below {', '.join(roots)}: name more --roots")
+    chosen = sorted(passages)[:size]
+    part = folder / "passages.part"
+    with open(part, "w") as lines:
+        lines.writelines(json.dumps(passages[key]) + "\n" for key in chosen)
+    part.rename(folder / "passages.jsonl")
+    return {"all": len(passages), "mean_length": round(sum(len(passages[key]) for key in chosen) / size)}
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file, packed or not; empty if it is none."""
+    try:
+        data = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        return data.decode()
+    except (OSError, EOFError, UnicodeDecodeError):
+        return ""
+
+
+def cut(text: str) -> Iterator[str]:
+    """Yield a text's passages: paragraphs, joined while they fit, and cut where they are longer."""
+    part = ""
+    for block in re.split(r"\n\s*\n", text.replace("\0", "")):
+        for start in range(0, len(block), LONGEST):
+            piece = block[start : start + LONGEST]
+            if len(part) + len(piece) > LONGEST:
+                yield from [part.strip()] if len(part.strip()) >= SHORTEST else []
+                part = ""
+            part += ("\n\n" if part else "") + piece
+    yield from [part.strip()] if len(part.strip()) >= SHORTEST else []
+
+
+def read_passages(folder: Path, size: int) -> Iterator[Passage]:
+    """Yield the first passages."""
+    with open(folder / "passages.jsonl") as lines:
+        for n, line in zip(range(size), lines, strict=False):
+            yield Passage(id=f"{n:07}", text=json.loads(line))
+
+
+def make_questions(folder: Path) -> list[tuple[str, str]]:
+    """Return questions, each with the id of the passage that it is taken from."""
+    drawn = random.Random(7)
+    questions = []
+    for passage in drawn.sample(list(read_passages(folder, 10_000)), 4 * QUESTIONS):
+        words = re.findall(r"[A-Za-z]{3,}", passage.text)
+        if len(words) >= 24:
+            at = drawn.randrange(len(words) - 8)
+            questions.append((" ".join(words[at : at + 8]), passage.id))
+    return questions[:QUESTIONS]
+
+
+def build(folder: Path, size: int) -> Row:
+    """Build an index of so many passages, and save it."""
+    passages = list(read_passages(folder, size))
+    start, used = time.perf_counter(), time.process_time()
+    retriever = Retriever.from_passages(passages, embedder="static", verifier=OverlapVerifier())
+    row: Row = {"build_s": round(time.perf_counter() - start, 1), "cpu_s": round(time.process_time() - used, 1)}
+    retriever.save(folder / f"index {size}")
+    return row | {"bytes": sum(f.stat().st_size for f in (folder / f"index {size}").rglob("*") if f.is_file())}
+
+
+def search_embedded(folder: Path, size: int) -> Row:
+    """Load an index, and search it."""
+    before, start = resident(), time.perf_counter()
+    retriever = Retriever.load(folder / f"index {size}", verifier=OverlapVerifier())
+    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": type(retriever._corpus.dense).__name__}
+    row |= search(retriever, folder)
+    return row | {"resident_mib": resident() - before}
+
+
+def fill_and_search(folder: Path, size: int, url: str) -> Row:
+    """Add passages to a collection in PostgreSQL until there are so many, and search it."""
+    import psycopg
+
+    retriever = Retriever.over(url, collection="growth", embedder="static", verifier=OverlapVerifier())
+    start, batch, begin = time.perf_counter(), [], len(retriever)
+    for n, passage in enumerate(read_passages(folder, size)):
+        batch += [passage] if n >= begin else []
+        if batch and (len(batch) == BATCH or n == size - 1):
+            retriever.update(add=batch)
+            print(f"{n + 1:,} passages, {time.perf_counter() - start:.0f} s", flush=True)
+            batch = []
+    row: Row = {"build_s": round(time.perf_counter() - start, 1), "added": size - begin}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("VACUUM ANALYZE")
+        sizes = (
+            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'meve_corp%'"
+        )
+        ((total,),) = connection.execute(sizes).fetchall()
+    row |= {"bytes": int(total), **search(retriever, folder), "resident_mib": resident()}
+    retriever.close()
+    return row
+
+
+def search(retriever: Retriever, folder: Path) -> Row:
+    """Return the times of both searches, in milliseconds, and the share of questions whose passage is found."""
+    questions = make_questions(folder)
+    row: Row = {}
+    for source in retriever._corpus.sources(retriever.config, counted=True):
+        times, found = [], 0
+        for text, passage_id in questions:
+            query = Query(text=text, vector=retriever.embedder.embed_query(text))
+            start = time.perf_counter()
+            hits = source.search(query, K)
+            times.append(1_000 * (time.perf_counter() - start))
+            found += passage_id in {hit.id for hit in hits}
+        row |= describe(source.name, times) | {f"{source.name}_found": found / len(questions)}
+    return row
+
+
+def search_vectors(kind: str, size: int) -> Row:
+    """Build an index of synthetic vectors, and search it: its ten best against the ten best of all."""
+    index = make_dense(kind, DIMENSION, size)
+    drawn = np.random.default_rng(7)
+    centres = drawn.standard_normal((CENTRES, DIMENSION), dtype=np.float32)
+    queries = draw_vectors(drawn, centres, QUESTIONS)
+    best = np.full((QUESTIONS, 10), -np.inf, dtype=np.float32)
+    rows = np.zeros((QUESTIONS, 10), dtype=np.int64)
+    start = time.perf_counter()
+    comparing = 0.0
+    for first in range(0, size, 100_000):
+        vectors = draw_vectors(drawn, centres, min(100_000, size - first))
+        index.add(np.arange(first, first + len(vectors)), vectors)
+        compared = time.perf_counter()
+        scores = np.hstack([best, queries @ vectors.T])
+        every = np.hstack([rows, np.broadcast_to(np.arange(first, first + len(vectors)), (QUESTIONS, len(vectors)))])
+        top = np.argpartition(-scores, 10, axis=1)[:, :10]
+        best, rows = np.take_along_axis(scores, top, axis=1), np.take_along_axis(every, top, axis=1)
+        comparing += time.perf_counter() - compared
+    row: Row = {"build_s": round(time.perf_counter() - start - comparing, 1)}
+    times, found = [], 0
+    for query, true in zip(queries, rows, strict=True):
+        start = time.perf_counter()
+        hits, _ = index.search(query, 10)
+        times.append(1_000 * (time.perf_counter() - start))
+        found += len(set(hits.tolist()) & set(true.tolist()))
+    return row | describe("dense", times) | {"dense_found": found / (10 * QUESTIONS), "resident_mib": resident()}
+
+
+def draw_vectors(drawn: np.random.Generator, centres: Any, count: int) -> Any:
+    """Return random vectors around the centres, of length 1."""
+    vectors = centres[drawn.integers(0, len(centres), count)]
+    vectors += drawn.standard_normal(vectors.shape, dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+def describe(name: str, times: list[float]) -> Row:
+    """Return the median and the 95th percentile."""
+    middle, late = np.percentile(times, (50, 95))
+    return {f"{name}_p50": round(float(middle), 2), f"{name}_p95": round(float(late), 2)}
+
+
+def resident() -> int:
+    """Return the memory of this process, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() >> 20
+
+
+def draw(results: list[Row]) -> None:
+    """Draw the search times and the bytes against the number of passages and vectors."""
+    prepare_matplotlib()
+    from matplotlib import pyplot as plt
+
+    figure, (times, sizes) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    for what in dict.fromkeys(row["what"] for row in results if "dense_p50" in row):
+        rows = sorted((row for row in results if row["what"] == what), key=lambda row: row["size"])
+        for source, style in (("dense", "o-"), ("lexical", "s--")):
+            points = [(row["size"], row[f"{source}_p50"]) for row in rows if f"{source}_p50" in row]
+            if points:
+                name = what if what.endswith("vectors") else f"{what}, {'vectors' if source == 'dense' else 'words'}"
+                times.plot(*zip(*points, strict=True), style, ms=3, lw=1, label=name)
+    for what, name in (("build", "embedded, on disk"), ("postgresql", "postgresql, on disk")):
+        points = sorted((row["size"], row["bytes"] / 2**20) for row in results if row["what"] == what)
+        if points:
+            sizes.plot(*zip(*points, strict=True), "o-", ms=3, lw=1, label=name)
+    points = sorted((row["size"], row["resident_mib"]) for row in results if row["what"] == "embedded")
+    if points:
+        sizes.plot(*zip(*points, strict=True), "s--", ms=3, lw=1, label="embedded, in memory")
+    for axis, title in ((times, "median search, ms"), (sizes, "MiB")):
+        axis.set(xscale="log", yscale="log", xlabel="passages or vectors", title=title)
+        axis.legend(fontsize=7)
+    save_figure(figure, PICTURE)
+
+
+if __name__ == "__main__":
+    main()
