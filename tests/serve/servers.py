@@ -39,6 +39,8 @@ def open_memory(folder):
 def make_tokens(folder):
     file = TokenFile(folder / "tokens.json")
     given = {"anna": file.grant("anna"), "bob": file.grant("bob"), "reader": file.grant("anna", read_only=True)}
+    given |= {f"{user}'s inspector": file.grant(user, may_inspect=True) for user in ("anna", "bob")}
+    given["looker"] = file.grant("anna", read_only=True, may_inspect=True)
     return file, given
 
 
@@ -68,7 +70,7 @@ def serve(index=None, memory=None, *, tokens=None, user="anna", **limits):
     """Serve documents and a memory."""
     chosen = ServerLimits(**{**WIDE, **limits})
     workers = Workers(chosen.threads)
-    operations, local = Operations(retriever=index, memory=memory), Caller(user_id=user)
+    operations, local = Operations(retriever=index, memory=memory), Caller(user_id=user, may_inspect=True)
     server = uvicorn.Server(make_config(operations, workers, local, tokens, LOOPBACK_NAMES, chosen))
     with listen("127.0.0.1", 0) as listener, closing(workers):
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]))

@@ -19,7 +19,12 @@ QUERY = {"query": "Water tomatoes three times a week"}
 SETTINGS = settings(
     max_examples=15, deadline=None, database=None, derandomize=True, suppress_health_check=list(HealthCheck)
 )
-POSTS = ("search_documents", "remember", "recall", "update", "forget", "explain")
+POSTS = (
+    "search_documents", "remember", "recall", "update", "forget", "explain", "show_session", "try_documents",
+    "find_memories", "list_memories", "show_memory", "restore_memory", "hold_memory", "release_memory", "erase_memory",
+    "erase_all", "export_memories", "list_audit", "verify_audit",
+)  # fmt: skip
+GETS = ("/health", "/docs", "/inspector")
 
 
 def test_operations_answer_with_the_fields_of_mcp(served):
@@ -171,13 +176,13 @@ def schema(served):
 
 def test_every_operation_is_in_the_document(schema):
     labels = {each.ok().label for each in schema.get_all_operations()}
-    assert labels == {f"POST /v1/{name}" for name in POSTS} | {"GET /health", "GET /docs"}
+    assert labels == {f"POST /v1/{name}" for name in POSTS} | {f"GET {path}" for path in GETS}
 
 
 @pytest.mark.parametrize(
     ("method", "path", "mode"),
     [("POST", f"/v1/{name}", mode) for name in POSTS for mode in ("positive", "negative")]
-    + [("GET", path, "positive") for path in ("/health", "/docs")],
+    + [("GET", path, "positive") for path in GETS],
 )
 def test_random_requests_get_documented_answers(served, schema, method, path, mode):
     requests = schema[path][method].as_strategy(generation_mode=schemathesis.GenerationMode(mode))
@@ -185,7 +190,7 @@ def test_random_requests_get_documented_answers(served, schema, method, path, mo
     @SETTINGS
     @given(requests)
     def check(case):
-        case.call_and_validate(headers={"Authorization": f"Bearer {served.tokens['anna']}"})
+        case.call_and_validate(headers={"Authorization": "Bearer " + served.tokens["anna's inspector"]})
 
     check()
 

@@ -1,11 +1,13 @@
 """Test what `pip install 'meve[serve]'` provides, in an environment with nothing else (see try_wheel.py)."""
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from urllib.request import urlopen
 
 from install_checks import assert_not_installed
 from mcp import Client
@@ -26,6 +28,16 @@ async def remember(client: Client) -> None:
         assert TEXT in (await client.call_tool("recall", {"query": "When are the roses watered?"})).content[0].text
 
 
+def check_page(root: str) -> None:
+    """Load the inspector, and all files that it names."""
+    with urlopen(f"{root}inspector") as page:
+        named = re.findall(r'(?:src|href)="(inspector/[^"]+)"', page.read().decode())
+    assert len(named) == 3, named
+    for name in named:
+        with urlopen(root + name) as file:
+            assert file.read(), name
+
+
 with tempfile.TemporaryDirectory() as folder:
     options = ["--memory", str(Path(folder, "memory.db")), "--user", "anna"]
     asyncio.run(remember(Client(StdioServerParameters(command=MEVE[0], args=[*MEVE[1:], "--stdio", *options]))))
@@ -33,6 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         url = process.stdout.readline().split()[-1]
         asyncio.run(remember(Client(url)))
+        check_page(url.removesuffix("mcp"))
     finally:
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

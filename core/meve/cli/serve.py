@@ -86,7 +86,7 @@ def serve(
         granted.grants()  # the file must be there, and private
     if not stdio:
         check_address(host, granted, allow_host or ())  # before the models load
-    local = Caller(user_id=None if user is None else parse_user(user))
+    local = Caller(user_id=None if user is None else parse_user(user), may_inspect=True)
     keep_opening(key_file, tenant, master_key)
     with ExitStack() as stack:
         opened = None if memory is None else stack.enter_context(open_memory(memory, policy, key, make=True))
@@ -97,7 +97,7 @@ def serve(
         serve_http(
             operations, host, port, local=local, tokens=granted, allowed=allow_host or (),
             limits=ServerLimits(requests_per_second=rate, burst=burst),
-            announce=lambda url: write_output(f"listening on {url}: REST under {url}/v1, MCP at {url}/mcp\n"),
+            announce=lambda url: write_output(f"listening on {url}: REST under {url}/v1, inspector at {url}/inspector, MCP at {url}/mcp\n"),
         )  # fmt: skip
 
 
@@ -116,12 +116,17 @@ def grant(
     user: Annotated[str, typer.Option(help="The user that the token acts as; int:42 is a number.", metavar="ID")],
     tokens: Tokens,
     read_only: Annotated[bool, typer.Option("--read-only", help="Permit no writing.")] = False,
+    inspect: Annotated[
+        bool, typer.Option("--inspect", help="Permit the inspector to show all of the memory, and to change it.")
+    ] = False,
     name: Annotated[str | None, typer.Option(help="A name for the token; made from the user's by default.")] = None,
 ) -> None:
     """Print a new bearer token for a user. Only its hash is stored, so it can't be printed again."""
     from meve.service.server.tokens import TokenFile
 
-    token = TokenFile(tokens).grant(parse_user(user), read_only=read_only, name=name)
+    token = TokenFile(tokens).grant(
+        parse_user(user), read_only=read_only, may_inspect=inspect, name=name
+    )
     write_output(f"{token}\n")
 
 
@@ -139,7 +144,8 @@ def list_tokens(tokens: Tokens) -> None:
 
     for each in TokenFile(tokens).grants():
         user = f"int:{each.user}" if isinstance(each.user, int) else each.user
-        print_line(f"{each.name}  {user}  {'reads' if each.read_only else 'reads and writes'}")
+        rights = f"{'reads' if each.read_only else 'reads and writes'}{', inspects' if each.may_inspect else ''}"
+        print_line(f"{each.name}  {user}  {rights}")
 
 
 serve_app.callback()(handle_errors(serve))

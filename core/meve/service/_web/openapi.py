@@ -7,6 +7,8 @@ from typing import Any
 from meve._version import __version__
 
 COUNT = {"type": "integer", "minimum": 0}
+PAGE = {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}}
+"""The answer of a path that returns a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,10 @@ class Operations:
 
     def get_document_and_page(self, *errors: int) -> dict[str, Any]:
         """Return the paths of the document itself and of its page."""
-        page = {"description": "The page.", "content": {"text/html": {"schema": {"type": "string"}}}}
         document = json_content({"type": "object"}, "This document.")
         return {
             "/openapi.json": self.get("Return this document.", document, *errors),
-            "/docs": self.get("Return this document as a page.", page, *errors),
+            "/docs": self.get("Return this document as a page.", PAGE, *errors),
         }
 
 

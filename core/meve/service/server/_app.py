@@ -1,9 +1,9 @@
 """The HTTP face of `meve serve`: REST and MCP, as a Starlette application."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,11 +17,13 @@ from meve._version import __version__
 from meve.service._web.answers import DeniedError, answer_http_error, count_shed, parse_body
 from meve.service._web.page import HEADERS, make_page
 from meve.service.server._guard import Gate, HostGuard
+from meve.service.server._inspector_page import make_inspector_routes
 from meve.service.server._mcp import make_endpoint
 from meve.service.server._openapi import PREFIX, describe_server
 from meve.service.server._workers import ERRORS, Workers
+from meve.service.server.inspection import Inspection
 from meve.service.server.limits import ServerLimits
-from meve.service.server.operations import Caller, Operations, ReadOnlyError
+from meve.service.server.operations import Caller, NotPermittedError, Operations, OperationTable
 from meve.service.server.tokens import TokenFile
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -48,11 +50,13 @@ def make_app(
         limits: what a request and a user may take.
         elapsed: counts seconds for the limits of rates.
     """
-    doors = _Doors(operations, workers, Gate.make(tokens, local, limits, elapsed))
+    inspection = Inspection(retriever=operations.retriever, memory=operations.memory)
+    doors = _Doors((operations, inspection), workers, Gate.make(tokens, local, limits, elapsed))
     mcp, run_mcp = make_endpoint(operations, workers)
     gets = {"/health": doors.health, "/openapi.json": doors.show_document, "/docs": doors.show_page}
     routes = [Route(path, endpoint, methods=["GET"]) for path, endpoint in gets.items()]
-    routes += [Route(PREFIX + name, doors.serve(name), methods=["POST"]) for name in operations.table]
+    routes += [Route(PREFIX + name, endpoint, methods=["POST"]) for name, endpoint in doors.operations()]
+    routes += make_inspector_routes()
     routes.append(Route("/mcp", _GatedApp(doors.gate, mcp), methods=["POST"]))
 
     @asynccontextmanager
@@ -73,19 +77,25 @@ def make_app(
 class _Doors:
     """What the server answers at each path but that of MCP."""
 
-    def __init__(self, operations: Operations, workers: Workers, gate: Gate) -> None:
-        self.operations, self.workers, self.gate = operations, workers, gate
-        self._document = describe_server(operations.table)
+    def __init__(self, tables: Sequence[OperationTable[Any]], workers: Workers, gate: Gate) -> None:
+        self.tables, self.workers, self.gate = tables, workers, gate
+        self._document = describe_server({name: each for table in tables for name, each in table.table.items()})
         self._page = make_page(self._document)
 
-    def serve(self, name: str) -> Endpoint:
+    def operations(self) -> Iterator[tuple[str, Endpoint]]:
+        """Yield what answers each operation, by name."""
+        for table in self.tables:
+            for name in table.table:
+                yield name, self._serve(table, name)
+
+    def _serve(self, table: OperationTable[Any], name: str) -> Endpoint:
         async def respond(request: Request) -> Response:
             try:
                 caller, body = await self.gate.admit(request)
                 data = parse_body(body)
-                answer = await self.workers.run(lambda: self.operations.run(name, caller, data))
+                answer = await self.workers.run(lambda: table.run(name, caller, data))
                 return Response(answer.model_dump_json(), media_type="application/json")
-            except ReadOnlyError as error:
+            except NotPermittedError as error:
                 return DeniedError(403, "forbidden", str(error)).to_response()
             except Exception as error:
                 return refuse(error)

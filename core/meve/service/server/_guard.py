@@ -105,4 +105,4 @@ class Gate:
         grant = None if bearer is None else self.tokens.authenticate(bearer)
         if grant is None:
             raise refuse_stranger()
-        return Caller(user_id=grant.user, read_only=grant.read_only)
+        return Caller(user_id=grant.user, read_only=grant.read_only, may_inspect=grant.may_inspect)

@@ -14,20 +14,20 @@ _SOME_TEXT = r"^\s*[^\x00\s][^\x00]*$"
 """Not blank, and without U+0000."""
 
 
-def _text(most: int, description: str) -> Any:  # noqa: ANN401 - a field of pydantic
+def text_field(most: int, description: str) -> Any:  # noqa: ANN401 - a field of pydantic
     return Field(min_length=1, max_length=most, pattern=_SOME_TEXT, description=description)
 
 
-def _as_int(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+def as_int(value: Any) -> Any:  # noqa: ANN401 - whatever was given
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-_AsInt = BeforeValidator(_as_int)  # JSON also writes 3 as 3.0
+_AsInt = BeforeValidator(as_int)  # JSON also writes 3 as 3.0
 _Limit = Annotated[int, Field(ge=1, le=50), _AsInt]
-_Tokens = Annotated[int, Field(ge=16, le=16_000), _AsInt]
-_Query = Annotated[str, _text(MAX_QUERY, "What to look for, as the user would ask it, such as: Where do I live?")]
-_Fact = Annotated[str, _text(MAX_TEXT, "One fact about the user, as a full sentence.")]
-_Id = Annotated[str, _text(ID_LENGTH, "The id of the memory, as `recall` or `explain` names it.")]
+Tokens = Annotated[int, Field(ge=16, le=16_000), _AsInt]
+Query = Annotated[str, text_field(MAX_QUERY, "What to look for, as the user would ask it, such as: Where do I live?")]
+_Fact = Annotated[str, text_field(MAX_TEXT, "One fact about the user, as a full sentence.")]
+Id = Annotated[str, text_field(ID_LENGTH, "The id of the memory, as `recall` or `explain` names it.")]
 
 
 class Model(BaseModel):
@@ -39,10 +39,10 @@ class Model(BaseModel):
 class SearchDocumentsRequest(Model):
     """A question to the documents."""
 
-    query: Annotated[str, _text(MAX_QUERY, "The question, in full.")]
+    query: Annotated[str, text_field(MAX_QUERY, "The question, in full.")]
     limit: Annotated[_Limit | None, Field(description="The most passages; no limit by default.")] = None
     max_tokens: Annotated[
-        _Tokens | None, Field(description="The most tokens of the passages; by default the index's.")
+        Tokens | None, Field(description="The most tokens of the passages; by default the index's.")
     ] = None
 
 
@@ -55,26 +55,26 @@ class RememberRequest(Model):
 class RecallRequest(Model):
     """A question to the memory."""
 
-    query: _Query
+    query: Query
 
 
 class UpdateRequest(Model):
     """A fact that has changed."""
 
-    id: _Id
-    text: Annotated[str, _text(MAX_TEXT, "The fact as it is now, as a full sentence.")]
+    id: Id
+    text: Annotated[str, text_field(MAX_TEXT, "The fact as it is now, as a full sentence.")]
 
 
 class ForgetRequest(Model):
     """A memory to erase."""
 
-    id: _Id
+    id: Id
 
 
 class ExplainRequest(Model):
     """What to explain."""
 
-    about: Annotated[str, _text(ID_LENGTH, "A topic; or the id of a memory; or the `trace_id` of an earlier answer.")]
+    about: Annotated[str, text_field(ID_LENGTH, "A topic; or the id of a memory; or the `trace_id` of an earlier answer.")]
     what: Annotated[Literal["topic", "memory", "trace"], Field(description="Which of these `about` is.")] = "topic"
 
 

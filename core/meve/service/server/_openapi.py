@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from meve.service._web.openapi import Operations, json_content, json_object, make_document, ref
+from meve.service._web.openapi import PAGE, Operations, json_content, json_object, make_document, ref
 from meve.service.server.operations import Operation
 
 PREFIX = "/v1/"
@@ -26,14 +26,17 @@ _ERRORS = {
     503: "The index or the memory can't be used, or is busy.",
 }
 _OPERATIONS = Operations(_ERRORS, (400, 401, 403, 408, 413, 415, 421, 422, 429, 500, 503))
-_BY_ID = ("update", "forget", "explain")
+
+
+def _errors_of(operation: Operation) -> tuple[int, ...]:
+    return (404, 409) if {"id", "about"} & operation.request.model_fields.keys() else ()
 
 
 def describe_server(table: Mapping[str, Operation]) -> dict[str, Any]:
     """Return the document of a server with these operations."""
     paths = {
         PREFIX + name: _OPERATIONS.post(
-            operation.description, operation.request.__name__.removesuffix("Request"), *(404, 409) * (name in _BY_ID)
+            operation.description, operation.request.__name__.removesuffix("Request"), *_errors_of(operation)
         )
         for name, operation in table.items()
     }
@@ -43,6 +46,7 @@ def describe_server(table: Mapping[str, Operation]) -> dict[str, Any]:
             "Tell whether the server works.", json_content(ref("Health"), "It works."), 403, 421
         ),
         **_OPERATIONS.get_document_and_page(403, 421),
+        "/inspector": _OPERATIONS.get("Return the inspector, a page.", PAGE, 403, 421),
     }
     requests = [(operation.request, "validation") for operation in table.values()]
     answers = [(operation.answer, "serialization") for operation in table.values()]

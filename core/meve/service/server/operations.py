@@ -6,7 +6,7 @@ A caller is who a token or the command line names; no operation takes a user.
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import pydantic
 from cachetools import LRUCache
@@ -38,8 +38,8 @@ DOCUMENTS_HEADER = (
 )
 
 
-class ReadOnlyError(PolicyError):
-    """The caller may only read."""
+class NotPermittedError(PolicyError):
+    """The caller's token doesn't permit an operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class Caller:
     user_id: UserId | None
     """Whose memory; None if there is no memory."""
     read_only: bool = False
+    may_inspect: bool = False
+    """Whether he may see all of the memory, private memories and the log included, and act as the person himself."""
 
     @property
     def key(self) -> str:
@@ -67,10 +69,12 @@ class Operation(NamedTuple):
     """An operation."""
 
     request: type[models.Model]
-    answer: type[models.Answer]
+    answer: type[models.Model]
     description: str
     writes: bool = False
     erases: bool = False
+    inspects: bool = False
+    """Whether a caller needs `may_inspect`."""
 
 
 _DESCRIPTIONS = {name: description for name, (_, description) in TOOL_INPUTS.items()}
@@ -93,7 +97,40 @@ EXPLAIN = {
 }
 
 
-class Operations:
+A = TypeVar("A", bound=models.Model)
+
+
+class OperationTable(Generic[A]):
+    """Runs operations by name; `_recall` of a subclass runs `recall`."""
+
+    table: Mapping[str, Operation]
+    """The operations by name."""
+
+    def run(self, name: str, caller: Caller, arguments: Mapping[str, Any]) -> A:
+        """Run an operation.
+
+        Raises:
+            UnknownIdError: no such operation, memory or trace.
+            ValidationError: invalid arguments.
+            NotPermittedError: the caller may not run it.
+            PolicyError: the memory's policy forbids it, or the memory is on hold.
+            MeveError: what else a search or a memory raises.
+        """
+        if name not in self.table:
+            raise UnknownIdError(f"there is no operation {name!r:.80}: the operations are {', '.join(self.table)}")
+        operation = self.table[name]
+        if operation.inspects and not caller.may_inspect:
+            raise NotPermittedError(
+                "this token doesn't permit to inspect a memory: `meve serve grant --inspect` makes one that does"
+            )
+        if operation.writes and caller.read_only:
+            raise NotPermittedError(f"this token may only read, and {name} writes")
+        request: Any = _check(operation.request, arguments)
+        run: Callable[[Caller, Any], A] = getattr(self, f"_{name}")
+        return run(caller, request)
+
+
+class Operations(OperationTable[models.Answer]):
     """Runs the operations on an index of documents, a memory, or both. Safe to share between threads.
 
     Args:
@@ -114,31 +151,11 @@ class Operations:
             None if memory is None else MemoryTools.make(memory, (), None, "chat_assistant", "factual")
         )  # the source of what a model writes: not the user's own word
         self._traces = _KeptTraces()
-        self.table: Mapping[str, Operation] = {
+        self.table = {
             **(SEARCH if retriever is not None else {}),
             **(MEMORY if memory is not None else {}),
             **EXPLAIN,
         }
-        """The operations by name."""
-
-    def run(self, name: str, caller: Caller, arguments: Mapping[str, Any]) -> models.Answer:
-        """Run an operation.
-
-        Raises:
-            UnknownIdError: no such operation, memory or trace.
-            ValidationError: invalid arguments.
-            ReadOnlyError: it writes, and the caller may only read.
-            PolicyError: the memory's policy forbids it, or the memory is on hold.
-            MeveError: what else a search or a memory raises.
-        """
-        if name not in self.table:
-            raise UnknownIdError(f"there is no operation {name!r:.80}: the operations are {', '.join(self.table)}")
-        operation = self.table[name]
-        if operation.writes and caller.read_only:
-            raise ReadOnlyError(f"this token may only read, and {name} writes")
-        request: Any = _check(operation.request, arguments)
-        run: Callable[[Caller, Any], models.Answer] = getattr(self, f"_{name}")
-        return run(caller, request)
 
     def _search_documents(self, caller: Caller, request: models.SearchDocumentsRequest) -> models.SearchDocumentsAnswer:
         assert self.retriever is not None
@@ -155,7 +172,7 @@ class Operations:
             tokens=context.tokens,
             passages=[
                 models.ShownPassage(
-                    id=p.passage.id, title=p.passage.title, score=_round(p.score), verified=bool(p.verified),
+                    id=p.passage.id, title=p.passage.title, score=round_score(p.score), verified=bool(p.verified),
                     tokens=p.tokens,
                 )
                 for p in context.passages
@@ -255,7 +272,7 @@ def _describe_memory(record: MemoryRecord, score: float | None) -> models.ShownM
     return models.ShownMemory(
         id=record.id,
         source=record.source,
-        score=_round(score),
+        score=round_score(score),
         created_at=record.created_at.isoformat(),
         expires_at=None if record.expires_at is None else record.expires_at.isoformat(),
     )
@@ -265,7 +282,7 @@ def _account(each: Explanation) -> models.ExplainedMemory:
     return models.ExplainedMemory(
         id=each.record.id,
         why=each.why,
-        score=_round(each.score),
+        score=round_score(each.score),
         reflection=each.reflection,
         events=[models.AuditEntry(at=e.at.isoformat(), action=e.action, reason=e.reason) for e in each.events],
     )
@@ -286,7 +303,7 @@ def _rounded(candidate: CandidateTrace) -> dict[str, float]:
     return {name: round(float(score), 4) for name, score in candidate.scores.items()}
 
 
-def _round(score: float | None) -> float | None:
+def round_score(score: float | None) -> float | None:
     return None if score is None else round(float(score), 4)
 
 

@@ -32,6 +32,8 @@ class Grant:
     hash: str
     created: float
     """Seconds since 1970 in UTC."""
+    may_inspect: bool = False
+    """Whether it permits the inspector to show and change all of the user's memory."""
 
 
 class TokenFile:
@@ -45,7 +47,9 @@ class TokenFile:
         self._lock = ForkSafeLock()
         self._read: tuple[object, dict[str, Grant]] | None = None
 
-    def grant(self, user: UserId, *, read_only: bool = False, name: str | None = None) -> str:
+    def grant(
+        self, user: UserId, *, read_only: bool = False, may_inspect: bool = False, name: str | None = None
+    ) -> str:
         """Create a token, and return it; only its hash is stored. The file is created if it is missing.
 
         Raises:
@@ -57,7 +61,9 @@ class TokenFile:
         token = make_token("mvs")
         hashed = hash_token(token)
         name = f"{user}-{hashed[:6]}" if name is None else check_text(name, "name", NAME_LENGTH)
-        grant = Grant(name=name, user=user, read_only=read_only, hash=hashed, created=time.time())
+        grant = Grant(
+            name=name, user=user, read_only=read_only, may_inspect=may_inspect, hash=hashed, created=time.time()
+        )
         with self._changing():
             grants = self.grants() if self.path.exists() else []
             if any(each.name == name for each in grants):
@@ -130,7 +136,7 @@ def _parse(content: bytes, path: Path) -> dict[str, Grant]:
         grants = [Grant(**row) for row in parse_json(content)["tokens"]]
         for each in grants:
             user_key(each.user)
-            if type(each.read_only) is not bool or not isinstance(each.name, str) or not isinstance(each.hash, str):
+            if {type(each.read_only), type(each.may_inspect)} != {bool} or {type(each.name), type(each.hash)} != {str}:
                 raise ValueError("another type")
     except (ValueError, TypeError, KeyError):
         raise ConfigurationError(f"{path} is no token file: `meve serve grant` makes one") from None
