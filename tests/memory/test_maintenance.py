@@ -1,7 +1,7 @@
 """Maintenance: decay, pruning, merging, conflicts, summaries, archiving and concurrency."""
 
 from datetime import timedelta
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -249,3 +249,20 @@ def test_background_maintenance_stops_when_the_memory_is_closed(file, clock):
     assert not background._thread.is_alive()
     with pytest.raises(ConfigurationError):
         memory.maintain_every(0)
+
+
+def test_background_maintenance_that_fails_is_logged_by_its_type_and_runs_again(file, clock, caplog, monkeypatch):
+    failing, done = iter([ValueError("what somebody told")]), Event()
+
+    def maintain(**_):
+        for error in failing:
+            raise error
+        done.set()
+
+    with GovernedMemory.open(file, clock=clock) as memory:
+        monkeypatch.setattr(memory, "maintain", maintain)
+        background = memory.maintain_every(0.01, at_once=True)
+        assert done.wait(20)
+    assert background.failed is None
+    assert "maintenance failed (ValueError)" in caplog.text
+    assert "told" not in caplog.text

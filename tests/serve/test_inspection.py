@@ -96,7 +96,7 @@ def test_looking_is_not_logged_and_changes_no_score(inspected):
     assert re.sub(r"memory \w+>", "", found["text"]) == re.sub(r"memory \w+>", "", recalled)
     private = inspected.post("find_memories", {"query": "The code of the safe"}, OWNER).json()
     assert "4711" not in private["text"]
-    assert "4711" in [each for each in private["about"] if each["memory"]["id"] == "safe"][0]["memory"]["text"]
+    assert "4711" in next(each for each in private["about"] if each["memory"]["id"] == "safe")["memory"]["text"]
 
 
 def test_replaced_memory_is_shown_with_its_history_and_restored(inspected):
@@ -180,15 +180,24 @@ def test_other_settings_are_tried_and_every_candidate_has_its_text(served):
 def test_other_thresholds_verify_nothing_again(monkeypatch):
     readings = []
     read = CrossEncoderVerifier._read
-    monkeypatch.setattr(
-        CrossEncoderVerifier, "_read", lambda self, pairs, *rest: readings.append(len(pairs)) or read(self, pairs, *rest)
-    )
+    monkeypatch.setattr(CrossEncoderVerifier, "_read", lambda *given: readings.append(given) or read(*given))
     inspection = Inspection(retriever=Retriever.from_texts(TEXTS))
     for threshold in (0.5, 0.1, 0.9):
         settings = {"threshold": threshold, "redundancy": threshold, "max_tokens": 100}
         answer = inspection.run("try_documents", Caller(user_id=None), {**QUERY, **settings})
         assert answer.trace["phases"][1]["settings"]["threshold"] == threshold
     assert len(readings) == 1
+
+
+def test_memory_in_postgresql_is_served(postgres_url, tmp_path):
+    options = {"embedder": WordEmbedder(), "tokens": WordCounter(), "key_file": tmp_path / "memory.keys"}
+    with GovernedMemory.open(postgres_url, **options) as memory, serve(memory=memory) as served:
+        kept = served.post("remember", {"text": "The violin is in the wardrobe."}).json()["id"]
+        assert "wardrobe" in served.post("recall", {"query": "Where is the violin?"}).text
+        for name, arguments in ARGUMENTS.items():
+            given = {**arguments, "id": kept} if "id" in arguments else arguments
+            assert served.post(name, given).status_code == 200, name
+        assert memory.list(user_id="anna") == []
 
 
 def test_older_token_permits_no_inspection(tmp_path):

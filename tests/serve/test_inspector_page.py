@@ -118,7 +118,7 @@ def test_sliders_run_the_question_again_and_two_settings_differ(page, sign_in, m
     page.keyboard.press("Enter")
     first = see_rows(page)
     assert {"yes", "no"} <= set(first.values())
-    first_kept = [name for name, kind in first.items() if kind == "yes"][0]
+    first_kept = next(name for name, kind in first.items() if kind == "yes")
     expect(page.locator(".flow-head strong")).to_have_text(["retrieve", "verify", "fallback", "prioritize", "budget"])
     page.locator(".rows summary").first.press("Enter")
     expect(page.locator(".rows .more").first).to_contain_text("verified")

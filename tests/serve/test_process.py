@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 from mcp import Client
@@ -28,6 +29,9 @@ def folder(tmp_path_factory):
     """Return a folder with an index."""
     folder = tmp_path_factory.mktemp("files")
     Retriever.from_texts(TEXTS).save(folder / "index")
+    server = Retriever.over(f"qdrant://{folder / 'server'}", collection="plants")
+    server.add(TEXTS)
+    server.close()
     return folder
 
 
@@ -69,7 +73,9 @@ def test_tokens_are_granted_served_and_revoked_and_sigterm_closes_the_memory(fol
     assert re.fullmatch(
         r"laptop  anna  reads and writes\nanna-\w{6}  anna  reads\n", run("tokens", "--tokens", tokens).stdout
     )
-    options = ("--index", folder / "index", "--memory", memory, "--tokens", tokens)
+    with GovernedMemory.open(memory) as opened:
+        opened.add("Anna had a meeting today.", user_id="anna", id="meeting", ttl=timedelta(microseconds=1))
+    options = ("--index", folder / "index", "--memory", memory, "--tokens", tokens, "--maintain-every", "1h")
     with serving(*options, log=log) as (process, url):
         served = Served(url)
         served.tokens = {"anna": bearer, "reader": reader}
@@ -85,6 +91,7 @@ def test_tokens_are_granted_served_and_revoked_and_sigterm_closes_the_memory(fol
     assert not [*tmp_path.glob("memory.db-*")]  # it closed the file, which is whole without its log
     with GovernedMemory.open(memory) as opened:
         assert [record.text for record in opened.list(user_id="anna")] == ["Anna waters the roses on Mondays."]
+        assert [event.record_id for event in opened.audit.events(action="expire")] == ["meeting"]
     written = log.read_text()
     assert "roses" not in written
     assert bearer not in written
@@ -94,6 +101,8 @@ def test_tokens_are_granted_served_and_revoked_and_sigterm_closes_the_memory(fol
     ("options", "told"),
     [
         ((), "there is nothing to serve"),
+        (("--index", "postgresql://server/plants"), "needs --collection"),
+        (("--index", "i", "--maintain-every", "1h"), "--maintain-every needs --memory"),
         (("--memory", "m.db"), "--memory needs --user"),
         (("--memory", "m.db", "--user", "anna", "--host", "0.0.0.0"), "0.0.0.0 is open to other machines"),
         (("--memory", "m.db", "--user", "anna", "--host", "::"), ":: is open to other machines"),
@@ -120,7 +129,8 @@ STDIO = ("serve", "--stdio", "--user", "anna")
 
 
 async def test_reference_client_is_served_over_stdio(folder, tmp_path):
-    arguments = [*MEVE[1:], *STDIO, "--index", str(folder / "index"), "--memory", str(tmp_path / "memory.db")]
+    index = ("--index", f"qdrant://{folder / 'server'}", "--collection", "plants")
+    arguments = [*MEVE[1:], *STDIO, *index, "--memory", str(tmp_path / "memory.db")]
     server = StdioServerParameters(command=MEVE[0], args=arguments, env=ENVIRONMENT)
     async with Client(server) as client:
         found = await client.call_tool("search_documents", {"query": "How often are tomatoes watered?"})

@@ -8,6 +8,7 @@ import typer
 
 from meve._extras import require
 from meve.cli._error_handling import handle_errors
+from meve.cli._index_place import Collection, load_index
 from meve.cli._memory_options import (
     KeyFile,
     MasterKey,
@@ -16,6 +17,7 @@ from meve.cli._memory_options import (
     Tenant,
     keep_opening,
     open_memory,
+    parse_span,
     parse_user,
     refuse_password,
 )
@@ -34,7 +36,13 @@ Tokens = Annotated[Path, typer.Option(help="The file of bearer tokens.", metavar
 
 def serve(
     context: typer.Context,
-    index: Annotated[Path | None, typer.Option(help="The index to search.", metavar="DIR")] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="The index to search: a folder, or the URL of a server.", metavar="DIR|URL", callback=refuse_password
+        ),
+    ] = None,
+    collection: Collection = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -60,6 +68,10 @@ def serve(
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Serve one MCP client over standard input and output.")
     ] = False,
+    maintain_every: Annotated[
+        str | None,
+        typer.Option(help="Run `meve memory maintain` now and at this interval, such as 1h or 1d.", metavar="SPAN"),
+    ] = None,
     rate: Annotated[int, typer.Option(min=1, help="Requests per second and user in the long run.")] = 10,
     burst: Annotated[int, typer.Option(min=1, help="Requests per user at once.")] = 40,
     policy: PolicyFile = None,
@@ -74,13 +86,13 @@ def serve(
     from meve.service.server.server import NEEDS
 
     require("meve serve", NEEDS)
-    from meve.retrieval.retriever import Retriever
     from meve.service.server.limits import ServerLimits
     from meve.service.server.operations import Caller, Operations
     from meve.service.server.server import check_address, serve_http, serve_stdio
     from meve.service.server.tokens import TokenFile
 
     _check(index, memory, user, tokens, stdio=stdio)
+    interval = _parse_interval(maintain_every, memory)
     granted = None if tokens is None else TokenFile(tokens)
     if granted is not None:
         granted.grants()  # the file must be there, and private
@@ -90,18 +102,35 @@ def serve(
     keep_opening(key_file, tenant, master_key)
     with ExitStack() as stack:
         opened = None if memory is None else stack.enter_context(open_memory(memory, policy, key, make=True))
-        operations = Operations(retriever=None if index is None else Retriever.load(index), memory=opened)
+        retriever = None if index is None else load_index(index, collection)
+        if retriever is not None:
+            stack.callback(retriever.close)
+        if opened is not None and interval is not None:
+            opened.maintain_every(interval, at_once=True)
+        operations = Operations(retriever=retriever, memory=opened)
         if stdio:
             serve_stdio(operations, local, stack.close)
             return
         serve_http(
             operations, host, port, local=local, tokens=granted, allowed=allow_host or (),
             limits=ServerLimits(requests_per_second=rate, burst=burst),
-            announce=lambda url: write_output(f"listening on {url}: REST under {url}/v1, inspector at {url}/inspector, MCP at {url}/mcp\n"),
+            announce=lambda url: write_output(
+                f"listening on {url}: REST under {url}/v1, inspector at {url}/inspector, MCP at {url}/mcp\n"
+            ),
         )  # fmt: skip
 
 
-def _check(index: Path | None, memory: str | None, user: str | None, tokens: Path | None, *, stdio: bool) -> None:
+def _parse_interval(maintain_every: str | None, memory: str | None) -> float | None:
+    """Return the seconds between two runs of maintenance; None for no runs."""
+    span = parse_span(maintain_every)
+    if span is None:
+        return None
+    if memory is None:
+        raise ConfigurationError("--maintain-every needs --memory, which it maintains")
+    return span.total_seconds()
+
+
+def _check(index: str | None, memory: str | None, user: str | None, tokens: Path | None, *, stdio: bool) -> None:
     if index is None and memory is None:
         raise ConfigurationError("there is nothing to serve: give --index, --memory, or both")
     if stdio and tokens is not None:
@@ -124,9 +153,7 @@ def grant(
     """Print a new bearer token for a user. Only its hash is stored, so it can't be printed again."""
     from meve.service.server.tokens import TokenFile
 
-    token = TokenFile(tokens).grant(
-        parse_user(user), read_only=read_only, may_inspect=inspect, name=name
-    )
+    token = TokenFile(tokens).grant(parse_user(user), read_only=read_only, may_inspect=inspect, name=name)
     write_output(f"{token}\n")
 
 

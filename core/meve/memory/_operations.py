@@ -287,8 +287,12 @@ class Operations(NotPicklable):
             self._reflector.run_deferred()
         return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
-    def maintain_every(self, seconds: float) -> Background:
+    def maintain_every(self, seconds: float, *, at_once: bool = False) -> Background:
         """Run `maintain` in a thread, until `stop` is called or the memory is closed.
+
+        Args:
+            seconds: the time between the end of a run and the start of the next.
+            at_once: whether the first run starts now; by default it does after `seconds`.
 
         Raises:
             ConfigurationError: `seconds` isn't positive, or longer than a thread can wait.
@@ -298,7 +302,7 @@ class Operations(NotPicklable):
             raise ConfigurationError(
                 f"seconds must be above 0 and at most {threading.TIMEOUT_MAX:.0f}, got {show(seconds, 40)}"
             )
-        background = Background(self.maintain, seconds)
+        background = Background(self.maintain, seconds, at_once=check_flag(at_once, "at_once"))
         self._background.append(background)
         return background
 

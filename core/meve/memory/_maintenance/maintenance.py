@@ -1,5 +1,6 @@
 """Maintenance: plan and apply it for each user, by the call or in a background thread."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -9,6 +10,7 @@ from meve.errors import AuditError
 from meve.memory._maintenance.plan import MaintenancePlan, MaintenanceReport
 from meve.memory._runtime import MemoryRuntime
 
+_LOG = logging.getLogger("meve")
 TRIES = 3
 """The number of plans made while others may write; after that, writers wait for the next plan."""
 
@@ -61,13 +63,14 @@ class Background:
     Args:
         maintain: the function.
         seconds: the time between the end of a run and the start of the next.
+        at_once: whether the first run starts now, or after `seconds`.
     """
 
-    def __init__(self, maintain: Callable[[], object], seconds: float) -> None:
+    def __init__(self, maintain: Callable[[], object], seconds: float, *, at_once: bool = False) -> None:
         self.failed: Exception | None = None
         """The error of the last run; None if it succeeded."""
         self._maintain = maintain
-        self._seconds = seconds
+        self._seconds, self._at_once = seconds, at_once
         self._process = os.getpid()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="meve-maintenance", daemon=True)
@@ -81,9 +84,12 @@ class Background:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
+        wait = 0 if self._at_once else self._seconds
+        while not self._stop.wait(wait):
+            wait = self._seconds
             try:
                 self._maintain()
                 self.failed = None
-            except Exception as error:
+            except Exception as error:  # the message may quote what is stored
                 self.failed = error
+                _LOG.warning("maintenance failed (%s), and runs again in %g s", type(error).__name__, wait)

@@ -235,6 +235,6 @@ class VerifyAuditAnswer(Model):
     """Whether the log is intact. It holds nothing of other users."""
 
     intact: bool = Field(description="Whether every entry of the log is in its place and unchanged.")
-    keyed: bool = Field(description="Whether the log is signed with a key; without one, the check shows accidents only.")
+    keyed: bool = Field(description="Whether the log is signed; without a key, the check shows accidents only.")
     compared: bool = Field(description="Whether the user's memories were compared with the log; needs a key.")
     differs: dict[str, list[str]] = Field(description="By id of a memory of the user: what isn't as the log says.")

@@ -10,8 +10,8 @@ from starlette.routing import Route
 FOLDER = Path(__file__).with_name("inspector")
 _KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
     "trusted-types 'none'",
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",

@@ -74,7 +74,7 @@ class ForgetRequest(Model):
 class ExplainRequest(Model):
     """What to explain."""
 
-    about: Annotated[str, text_field(ID_LENGTH, "A topic; or the id of a memory; or the `trace_id` of an earlier answer.")]
+    about: Annotated[str, text_field(ID_LENGTH, "A topic; or a memory's id; or the `trace_id` of an earlier answer.")]
     what: Annotated[Literal["topic", "memory", "trace"], Field(description="Which of these `about` is.")] = "topic"
 
 

@@ -5,13 +5,14 @@ They aren't tools of agents: they show private memories, and what they change co
 
 import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 from meve.errors import StoreBusyError, UnknownIdError
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._agent_tools import MemoryTools
-from meve.memory._audit.chain import AuditEvent
+from meve.memory._audit.chain import Action, AuditEvent
 from meve.memory._recall.query import make_query
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
@@ -30,7 +31,7 @@ _ABOUT = 50
 """The most memories on a topic."""
 _MOMENTS, _HORIZON = 40, timedelta(days=365)
 """How many points a score's curve has, and how far it looks ahead."""
-_ERASURES = ("delete", "expire", "prune")
+_ERASURES: tuple[Action, ...] = ("delete", "expire", "prune")
 _SETTINGS = ("threshold", "redundancy", "duplicates", "max_tokens")
 """The settings that the inspector changes."""
 
@@ -121,10 +122,11 @@ class Inspection(OperationTable[Model]):
         assert self._retriever is not None
         overrides: Any = {name: value for name in _SETTINGS if (value := getattr(request, name)) is not None}
         context = self._retriever.retrieve(request.query, when_insufficient=request.when_insufficient, **overrides)
-        texts = {p.passage.id: models.CandidateText(title=p.passage.title, text=p.passage.text) for p in context.passages}
+        shown = {each.passage.id: each.passage for each in context.passages}
+        texts = {}
         for each in context.trace.candidates:
-            if each.id not in texts and each.id in self._retriever:
-                passage = self._retriever.get(each.id)
+            with suppress(UnknownIdError):  # it was removed meanwhile
+                passage = shown.get(each.id) or self._retriever.get(each.id)
                 texts[each.id] = models.CandidateText(title=passage.title, text=passage.text)
         return models.TryDocumentsAnswer(
             text=quote_documents(context.text) if context.text else "", **_describe_try(context, texts)
@@ -311,9 +313,8 @@ def _find_earlier(record: MemoryRecord, every: Iterable[MemoryRecord]) -> list[M
 def _find_later(record: MemoryRecord, by_id: Mapping[str, MemoryRecord]) -> list[MemoryRecord]:
     """Return what replaced a memory, in one or several steps."""
     found: dict[str, MemoryRecord] = {}
-    while record.superseded_by in by_id and record.superseded_by not in found:
-        record = by_id[record.superseded_by]
-        found[record.id] = record
+    while (later := by_id.get(record.superseded_by or "")) is not None and later.id not in found:
+        record = found[later.id] = later
     return list(found.values())
 
 

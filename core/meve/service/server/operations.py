@@ -304,6 +304,7 @@ def _rounded(candidate: CandidateTrace) -> dict[str, float]:
 
 
 def round_score(score: float | None) -> float | None:
+    """Return a score with four digits after the point."""
     return None if score is None else round(float(score), 4)
 
 
