@@ -23,7 +23,14 @@ export async function ask(operation, body = {}, signal = undefined) {
   const headers = { "Content-Type": "application/json" };
   const token = sessionStorage.getItem(KEY);
   if (token) headers.Authorization = `Bearer ${token}`;
-  const request = { method: "POST", headers, body: JSON.stringify(body), signal, credentials: "omit", cache: "no-store" };
+  const request = {
+    method: "POST",
+    headers,
+    body: JSON.stringify(body),
+    signal,
+    credentials: "omit",
+    cache: "no-store",
+  };
   let response;
   try {
     response = await fetch(`v1/${operation}`, request);
@@ -32,6 +39,7 @@ export async function ask(operation, body = {}, signal = undefined) {
     throw new Refused(0, "The server doesn't answer. Is it still running?");
   }
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, answer.error?.message ?? `The server answered ${response.status}.`);
+  if (!response.ok)
+    throw new Refused(response.status, answer.error?.message ?? `The server answered ${response.status}.`);
   return answer;
 }

@@ -7,7 +7,13 @@ import { drawFlow, markDifferences } from "./flow.js";
 const PAUSE = 150; // ms without a change of a slider before the question runs again
 
 export function showDocuments(view, session) {
-  const query = make("input", { type: "search", required: true, maxlength: 4000, placeholder: "Ask the documents…", "aria-label": "Question" });
+  const query = make("input", {
+    type: "search",
+    required: true,
+    maxlength: 4000,
+    placeholder: "Ask the documents…",
+    "aria-label": "Question",
+  });
   const panels = make("div", { class: "panels" });
   const first = makePanel("Settings", session.settings, query, update);
   let second = null;
@@ -41,7 +47,13 @@ export function showDocuments(view, session) {
   panels.append(first.element);
   view.append(
     make("h2", {}, "Documents"),
-    make("form", { class: "ask", role: "search", onsubmit: submit }, query, make("button", { type: "submit", class: "primary" }, "Ask"), compare),
+    make(
+      "form",
+      { class: "ask", role: "search", onsubmit: submit },
+      query,
+      make("button", { type: "submit", class: "primary" }, "Ask"),
+      compare,
+    ),
     panels,
   );
   if (matchMedia("(pointer: fine)").matches) query.focus(); // a phone would open its keyboard
@@ -52,7 +64,13 @@ function makePanel(title, initial, query, onchange) {
   const result = make("div", { class: "result" });
   const threshold = makeSlider("Threshold", initial.threshold, { min: 0, max: 1, step: 0.01 }, number, later);
   const redundancy = makeSlider("Redundancy", initial.redundancy, { min: 0, max: 1, step: 0.01 }, number, later);
-  const budget = makeSlider("Budget", initial.max_tokens, { min: 16, max: Math.max(2048, 2 * initial.max_tokens), step: 16 }, (n) => `${n} tokens`, later);
+  const budget = makeSlider(
+    "Budget",
+    initial.max_tokens,
+    { min: 16, max: Math.max(2048, 2 * initial.max_tokens), step: 16 },
+    (n) => `${n} tokens`,
+    later,
+  );
   const similar = make("input", { type: "checkbox", checked: initial.duplicates === "similar", onchange: later });
   const all = make("input", { type: "checkbox", checked: initial.when_insufficient === "return", onchange: later });
   let timer = null;
@@ -90,7 +108,9 @@ function makePanel(title, initial, query, onchange) {
       panel.answer = answer;
       result.replaceChildren(drawFlow(answer), showText(answer));
       onchange();
-      whisper(`${title}: ${count(answer.trace.candidates.filter((each) => each.fate === "kept").length, "passage")} shown.`);
+      whisper(
+        `${title}: ${count(answer.trace.candidates.filter((each) => each.fate === "kept").length, "passage")} shown.`,
+      );
     } catch (error) {
       if (error.name === "AbortError") return;
       result.replaceChildren(alertOf(error));

@@ -52,7 +52,11 @@ export function time(iso) {
 
 /** Return a day. */
 export function day(iso) {
-  return make("time", { datetime: iso, title: iso }, new Date(iso).toLocaleDateString("en-GB", { dateStyle: "medium" }));
+  return make(
+    "time",
+    { datetime: iso, title: iso },
+    new Date(iso).toLocaleDateString("en-GB", { dateStyle: "medium" }),
+  );
 }
 
 /** Show for a few seconds what was done, and let screen readers read it. */

@@ -21,7 +21,10 @@ export function drawFlow(answer, open = null) {
   const { trace } = answer;
   const phases = trace.phases;
   const threshold = phases.find((phase) => phase.name === "verify")?.settings.threshold;
-  const ordered = sortCandidates(trace.candidates, phases.map((phase) => phase.name));
+  const ordered = sortCandidates(
+    trace.candidates,
+    phases.map((phase) => phase.name),
+  );
   const rows = ordered.map((candidate) => drawRow(candidate, answer, threshold, open));
   return make(
     "div",
@@ -55,7 +58,9 @@ function summarize({ trace, sufficient, tokens, max_tokens: most }) {
 
 function drawPhase(phase) {
   const counts = phase.received ? `${phase.received} → ${phase.returned}` : `${phase.returned}`;
-  const [before, limit, after] = phase.skipped ? ["", "skipped", ""] : (LIMITS[phase.name]?.(phase.settings) ?? ["", "", ""]);
+  const [before, limit, after] = phase.skipped
+    ? ["", "skipped", ""]
+    : (LIMITS[phase.name]?.(phase.settings) ?? ["", "", ""]);
   const word = (text) => make("i", {}, text);
   return make(
     "div",
@@ -68,7 +73,9 @@ function drawPhase(phase) {
 
 function sortCandidates(candidates, names) {
   const place = (each) => (each.fate === "kept" ? names.length + 1000 - each.rank : names.lastIndexOf(each.phase));
-  return [...candidates].sort((one, other) => place(other) - place(one) || (mainScore(other) ?? -1) - (mainScore(one) ?? -1));
+  return [...candidates].sort(
+    (one, other) => place(other) - place(one) || (mainScore(other) ?? -1) - (mainScore(one) ?? -1),
+  );
 }
 
 function mainScore(candidate) {
@@ -86,18 +93,30 @@ function drawRow(candidate, answer, threshold, open) {
     "summary",
     {},
     make("span", { class: "mark" }, kept ? `${candidate.rank}` : "✕"),
-    make("span", { class: "name" }, title || text.slice(0, 140) || candidate.id),
+    make(
+      "span",
+      { class: "name" },
+      title || text.slice(0, 140) || candidate.id,
+      title && make("small", {}, text.slice(0, 140)),
+    ),
     drawScore(mainScore(candidate), threshold),
     drawTrack(candidate, answer.trace.phases),
     make("span", { class: "reason" }, make("span", { class: "sr" }, `${fate}: `), reason),
     make("span", { class: "differs-note", hidden: true }, "differs"),
   );
-  const scores = Object.entries(candidate.scores).map(([name, value]) => [make("dt", {}, name), make("dd", {}, value.toFixed(3))]);
+  const scores = Object.entries(candidate.scores).map(([name, value]) => [
+    make("dt", {}, name),
+    make("dd", {}, value.toFixed(3)),
+  ]);
   const details = make(
     "div",
     { class: "more" },
     make("p", { class: "text" }, text),
-    make("p", { class: "dim" }, `${candidate.id} · from ${candidate.origin} · ${candidate.tokens ?? "?"} tokens · ${fate}: ${reason}`),
+    make(
+      "p",
+      { class: "dim" },
+      `${candidate.id} · from ${candidate.origin} · ${candidate.tokens ?? "?"} tokens · ${fate}: ${reason}`,
+    ),
     make("dl", { class: "scores" }, scores),
     open && text && make("button", { type: "button", onclick: () => open(candidate.id) }, "Open this memory"),
   );

@@ -18,8 +18,16 @@ export function showLog(view, session) {
       const left = answer.total - answer.entries.length;
       const open = (id) => openMemory(id, session, load);
       result.replaceChildren(
-        answer.total ? listEntries(answer.entries, open) : make("p", { class: "note" }, erasures.checked ? "Nothing was erased in this time." : "No entries in this time."),
-        left > 0 ? make("p", { class: "note" }, `${left.toLocaleString("en")} older entries: give fewer days, or export.`) : "",
+        answer.total
+          ? listEntries(answer.entries, open)
+          : make(
+              "p",
+              { class: "note" },
+              erasures.checked ? "Nothing was erased in this time." : "No entries in this time.",
+            ),
+        left > 0
+          ? make("p", { class: "note" }, `${left.toLocaleString("en")} older entries: give fewer days, or export.`)
+          : "",
       );
     } catch (error) {
       result.replaceChildren(alertOf(error));
@@ -43,7 +51,12 @@ export function showLog(view, session) {
   view.append(
     make("h2", {}, "Log"),
     make("section", { class: "chain" }, check, state),
-    make("div", { class: "filters" }, labelled("Last days", days), make("label", { class: "check" }, erasures, "Only what was erased")),
+    make(
+      "div",
+      { class: "filters" },
+      labelled("Last days", days),
+      make("label", { class: "check" }, erasures, "Only what was erased"),
+    ),
     result,
   );
   load();
@@ -51,11 +64,23 @@ export function showLog(view, session) {
 
 function describeState({ intact, keyed, compared, differs }) {
   const line = (kind, text) => make("p", { class: `verdict ${kind}` }, text);
-  const lines = [intact ? line("good", "The log is intact: every entry is in its place and unchanged.") : line("bad", "The log is not intact. The operator finds the place with meve memory verify.")];
-  if (!keyed) lines.push(make("p", { class: "dim" }, "It has no key, so the check shows accidents, not intent, and the memories aren't compared with it."));
+  const lines = [
+    intact
+      ? line("good", "The log is intact: every entry is in its place and unchanged.")
+      : line("bad", "The log is not intact. The operator finds the place with meve memory verify."),
+  ];
+  if (!keyed)
+    lines.push(
+      make(
+        "p",
+        { class: "dim" },
+        "It has no key, so the check shows accidents, not intent, and the memories aren't compared with it.",
+      ),
+    );
   const altered = Object.entries(differs);
   if (compared && !altered.length) lines.push(line("good", "Your memories are as the log says."));
-  if (altered.length) lines.push(line("bad", `${count(altered.length, "memory differs", "memories differ")} from the log:`));
+  if (altered.length)
+    lines.push(line("bad", `${count(altered.length, "memory differs", "memories differ")} from the log:`));
   lines.push(...altered.map(([id, what]) => make("p", { class: "bad" }, `${id || "unreadable"}: ${what.join(", ")}`)));
   return lines;
 }

@@ -37,7 +37,13 @@ function showView() {
 
 function explainRights() {
   const command = make("code", {}, "meve serve grant --inspect");
-  return make("p", { class: "note" }, "This token doesn't permit to inspect the memory. ", command, " makes one that does.");
+  return make(
+    "p",
+    { class: "note" },
+    "This token doesn't permit to inspect the memory. ",
+    command,
+    " makes one that does.",
+  );
 }
 
 function showWho() {

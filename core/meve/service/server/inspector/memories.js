@@ -6,7 +6,13 @@ import { alertOf, announce, button, count, labelled, make } from "./dom.js";
 import { describePlan } from "./memory.js";
 import { listMemories } from "./records.js";
 
-const LISTS = { current: "Current", ending: "Ending soon", replaced: "Replaced", archived: "Archived", on_hold: "On hold" };
+const LISTS = {
+  current: "Current",
+  ending: "Ending soon",
+  replaced: "Replaced",
+  archived: "Archived",
+  on_hold: "On hold",
+};
 const PAGE = 50;
 
 export function showMemories(view, session) {
@@ -47,21 +53,35 @@ export function showMemories(view, session) {
 
   function drawList(answer) {
     if (!answer.total) return [make("p", { class: "note" }, "None.")];
-    const list = listMemories(answer.memories.map((memory) => ({ memory })), session, load);
+    const list = listMemories(
+      answer.memories.map((memory) => ({ memory })),
+      session,
+      load,
+    );
     const more = () => {
       shown += PAGE;
       load();
     };
     const left = answer.total - answer.memories.length;
     if (!left) return [list];
-    if (shown >= 200) return [list, make("p", { class: "note" }, `${left.toLocaleString("en")} more: search for a part of the text, or export.`)];
+    if (shown >= 200)
+      return [
+        list,
+        make("p", { class: "note" }, `${left.toLocaleString("en")} more: search for a part of the text, or export.`),
+      ];
     return [list, button(`Show more (${left.toLocaleString("en")} left)`, more)];
   }
 
   const choices = Object.fromEntries(
     Object.entries(LISTS).map(([name, label]) => {
       const number = make("span", { class: "count" });
-      const radio = make("input", { type: "radio", name: "which", value: name, checked: name === which, onchange: () => choose(name) });
+      const radio = make("input", {
+        type: "radio",
+        name: "which",
+        value: name,
+        checked: name === which,
+        onchange: () => choose(name),
+      });
       return [name, { count: number, element: make("label", {}, radio, make("span", {}, label, " ", number)) }];
     }),
   );
@@ -70,15 +90,33 @@ export function showMemories(view, session) {
   view.append(
     make("h2", {}, "Memories"),
     tabs,
-    make("div", { class: "filters" }, labelled("Find", contains), withDays, make("label", { class: "check" }, messages, "With messages of conversations")),
+    make(
+      "div",
+      { class: "filters" },
+      labelled("Find", contains),
+      withDays,
+      make("label", { class: "check" }, messages, "With messages of conversations"),
+    ),
     result,
-    make("section", { class: "all" }, make("h3", {}, "All data of this user"), make("div", { class: "actions" }, button("Export…", () => exportAll(session)), session.may_write && button("Forget everything…", () => forgetAll(session, load), { class: "danger" }))),
+    make(
+      "section",
+      { class: "all" },
+      make("h3", {}, "All data of this user"),
+      make(
+        "div",
+        { class: "actions" },
+        button("Export…", () => exportAll(session)),
+        session.may_write && button("Forget everything…", () => forgetAll(session, load), { class: "danger" }),
+      ),
+    ),
   );
   load();
 }
 
 async function exportAll(session) {
-  const content = [make("p", {}, "The file holds all memories, private ones included, and their log, in plain text. Keep it safe.")];
+  const content = [
+    make("p", {}, "The file holds all memories, private ones included, and their log, in plain text. Keep it safe."),
+  ];
   const act = async () => {
     const { data } = await ask("export_memories");
     const file = new Blob([JSON.stringify(data, null, 1)], { type: "application/json" });
@@ -87,7 +125,8 @@ async function exportAll(session) {
     make("a", { href: url, download: `memory-${name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   };
-  if (await confirm({ title: `Export the memory of ${session.user}?`, content, action: "Export", act })) announce("Exported.");
+  if (await confirm({ title: `Export the memory of ${session.user}?`, content, action: "Export", act }))
+    announce("Exported.");
 }
 
 async function forgetAll(session, load) {
@@ -104,7 +143,16 @@ async function forgetAll(session, load) {
   };
   const content = [make("p", {}, describePlan(plan))];
   const title = `Forget everything about ${session.user}?`;
-  if (await confirm({ title, content, action: "Forget everything", danger: true, field: `Type ${session.user} to confirm`, act })) {
+  if (
+    await confirm({
+      title,
+      content,
+      action: "Forget everything",
+      danger: true,
+      field: `Type ${session.user} to confirm`,
+      act,
+    })
+  ) {
     await load();
     announce(`${count(plan.erased.length, "memory", "memories")} erased.`);
   }

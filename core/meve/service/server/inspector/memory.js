@@ -10,7 +10,14 @@ import { drawTimeline } from "./timeline.js";
 /** Open a memory in a dialog. `again` is called after a change. */
 export async function openMemory(id, session, again) {
   const body = make("div", { class: "memory" });
-  const dialog = openDialog("Memory", [make("form", { class: "close", onsubmit: leave }, make("button", { type: "submit", "aria-label": "Close" }, "✕")), body], { class: "wide" });
+  const dialog = openDialog(
+    "Memory",
+    [
+      make("form", { class: "close", onsubmit: leave }, make("button", { type: "submit", "aria-label": "Close" }, "✕")),
+      body,
+    ],
+    { class: "wide" },
+  );
 
   function leave(event) {
     event.preventDefault();
@@ -37,7 +44,12 @@ export async function openMemory(id, session, again) {
 
 function drawMemory(answer, session, changed, dialog) {
   const { memory } = answer;
-  const others = (memories) => listMemories(memories.map((each) => ({ memory: each })), session, changed);
+  const others = (memories) =>
+    listMemories(
+      memories.map((each) => ({ memory: each })),
+      session,
+      changed,
+    );
   return [
     make("p", { class: "text" }, memory.text),
     make("p", { class: "tags" }, describe(memory)),
@@ -93,7 +105,14 @@ async function forget(memory, changed, dialog) {
   const content = [
     make("p", { class: "text" }, memory.text),
     make("p", {}, describePlan(plan)),
-    plan.left_closed.length ? make("label", { class: "check" }, earlier, `Erase ${count(plan.left_closed.length, "earlier memory", "earlier memories")} that it replaced, too`) : null,
+    plan.left_closed.length
+      ? make(
+          "label",
+          { class: "check" },
+          earlier,
+          `Erase ${count(plan.left_closed.length, "earlier memory", "earlier memories")} that it replaced, too`,
+        )
+      : null,
   ].filter(Boolean);
   const act = () => ask("erase_memory", { id: memory.id, earlier: earlier.checked, dry_run: false });
   if (await confirm({ title: "Forget this for good?", content, action: "Forget", danger: true, act })) {
@@ -107,6 +126,7 @@ async function forget(memory, changed, dialog) {
 export function describePlan(plan) {
   const held = Object.keys(plan.held).length;
   const stays = held ? ` ${count(held, "memory is", "memories are")} on hold and will stay.` : "";
-  const copies = plan.erased.length > 1 ? ": this one, its copies and earlier versions, and what is derived from it" : "";
+  const copies =
+    plan.erased.length > 1 ? ": this one, its copies and earlier versions, and what is derived from it" : "";
   return `${count(plan.erased.length, "memory", "memories")} will be erased${copies}. This can't be undone.${stays}`;
 }

@@ -6,7 +6,11 @@ import { openMemory } from "./memory.js";
 
 /** Return a list of memories; `found` holds each with a note. `again` is called after a change. */
 export function listMemories(found, session, again) {
-  return make("ul", { class: "cards" }, found.map((each) => drawCard(each, session, again)));
+  return make(
+    "ul",
+    { class: "cards" },
+    found.map((each) => drawCard(each, session, again)),
+  );
 }
 
 function drawCard({ memory, note = null }, session, again) {
@@ -14,10 +18,16 @@ function drawCard({ memory, note = null }, session, again) {
   return make(
     "li",
     { class: "card", "data-id": memory.id },
-    make("button", { type: "button", class: "plain text", onclick: () => openMemory(memory.id, session, again) }, memory.text),
+    make(
+      "button",
+      { type: "button", class: "plain text", onclick: () => openMemory(memory.id, session, again) },
+      memory.text,
+    ),
     make("p", { class: "tags" }, describe(memory)),
     note && make("p", { class: "dim" }, note),
-    restorable && session.may_write && button("Restore", () => restore(memory, again), { "aria-label": `Restore: ${memory.text.slice(0, 80)}` }),
+    restorable &&
+      session.may_write &&
+      button("Restore", () => restore(memory, again), { "aria-label": `Restore: ${memory.text.slice(0, 80)}` }),
   );
 }
 
@@ -35,7 +45,9 @@ export function describe(memory) {
     (memory.superseded_by || memory.valid_to) && tag("replaced", "off"),
     memory.flagged && !memory.valid_to && tag(memory.flagged, "warn"),
     make("span", { class: "dim" }, "added ", day(memory.created_at)),
-    memory.expires_at ? make("span", { class: "dim" }, "ends ", day(memory.expires_at)) : make("span", { class: "dim" }, "doesn't end"),
+    memory.expires_at
+      ? make("span", { class: "dim" }, "ends ", day(memory.expires_at))
+      : make("span", { class: "dim" }, "doesn't end"),
   ];
 }
 

@@ -7,7 +7,13 @@ import { openMemory } from "./memory.js";
 import { listMemories } from "./records.js";
 
 export function showSearch(view, session) {
-  const query = make("input", { type: "search", required: true, maxlength: 4000, placeholder: "Search as an agent would…", "aria-label": "Topic or question" });
+  const query = make("input", {
+    type: "search",
+    required: true,
+    maxlength: 4000,
+    placeholder: "Search as an agent would…",
+    "aria-label": "Topic or question",
+  });
   const result = make("div", { class: "result" });
 
   async function run(event) {
@@ -26,7 +32,12 @@ export function showSearch(view, session) {
 
   view.append(
     make("h2", {}, "Search the memory"),
-    make("form", { class: "ask", role: "search", onsubmit: run }, query, make("button", { type: "submit", class: "primary" }, "Search")),
+    make(
+      "form",
+      { class: "ask", role: "search", onsubmit: run },
+      query,
+      make("button", { type: "submit", class: "primary" }, "Search"),
+    ),
     make("p", { class: "dim" }, "Looking is not logged, and changes no score."),
     result,
   );
@@ -35,13 +46,18 @@ export function showSearch(view, session) {
 
 function showAnswer(answer, session, again) {
   const open = (id) => openMemory(id, session, again);
-  const found = answer.about.map((each) => ({ memory: each.memory, note: `score ${number(each.score)} · ${each.why}` }));
+  const found = answer.about.map((each) => ({
+    memory: each.memory,
+    note: `score ${number(each.score)} · ${each.why}`,
+  }));
   return [
     make("h3", {}, "What an agent gets"),
     make("pre", {}, answer.text),
     make("h3", {}, "How it was chosen"),
     drawFlow(answer, open),
     make("h3", {}, "Everything on this topic, and why it is kept"),
-    found.length ? listMemories(found, session, again) : make("p", { class: "note" }, "Nothing is remembered on this topic."),
+    found.length
+      ? listMemories(found, session, again)
+      : make("p", { class: "note" }, "Nothing is remembered on this topic."),
   ];
 }

@@ -39,15 +39,27 @@ export function drawTimeline(place, { memory, now: moment, curve, events }) {
     mark(formatDay(begin), LEFT, HEIGHT - 18, width),
     mark(formatDay(end), width - RIGHT, HEIGHT - 18, width),
   );
-  const legend = make("p", { class: "dim" }, "The line is the score from 0 to 100; dashed is what it becomes if nobody recalls the memory.");
+  const legend = make(
+    "p",
+    { class: "dim" },
+    "The line is the score from 0 to 100; dashed is what it becomes if nobody recalls the memory.",
+  );
   place.replaceChildren(svg, legend);
 }
 
 function findPast(memory, curve, events) {
   const first = { at: Date.parse(memory.created_at), score: curve[0]?.score ?? memory.reflection };
-  const changes = events.filter((each) => each.after !== null).map((each) => ({ at: Date.parse(each.at), score: each.after, before: each.before }));
+  const changes = events
+    .filter((each) => each.after !== null)
+    .map((each) => ({ at: Date.parse(each.at), score: each.after, before: each.before }));
   if (changes.length) first.score = changes[0].before;
-  return [first, ...changes.flatMap(({ at, score, before }) => [{ at, score: before }, { at, score }])];
+  return [
+    first,
+    ...changes.flatMap(({ at, score, before }) => [
+      { at, score: before },
+      { at, score },
+    ]),
+  ];
 }
 
 function mark(text, at, y, width) {
