@@ -13,6 +13,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="NOT TESTED: the in
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED: the inspector's page needs Chromium")
 expect = sync_api.expect
+expect.set_options(timeout=20_000)
 SCRIPT = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
 QUESTION = "Water tomatoes three times a week with cold tea"
 
@@ -55,7 +56,7 @@ def page(browser, server):
     """Return a page that fails its test for an error of the console, or a request elsewhere."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     page, problems = context.new_page(), []
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(20_000)
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" and "status of 4" not in m.text else None)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("request", lambda r: None if r.url.startswith((server.url, "data:", "blob:")) else problems.append(r.url))
