@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import httpx
@@ -161,6 +163,25 @@ def test_check_of_the_log_tells_a_user_of_his_own_memories_only(tmp_path):
         told = inspection.run("verify_audit", anna, {})
         assert (told.intact, told.differs) == (True, {"song-of-anna": ["missing"]})
         assert inspection.run("verify_audit", bob, {}).model_dump() == good.model_dump()
+
+
+def test_one_check_of_the_log_runs_at_a_time(inspected, monkeypatch):
+    checks, go_on, verify = threading.Semaphore(0), threading.Event(), inspected.memory.audit.store.verify
+
+    def verify_slowly(*given):
+        checks.release()
+        assert go_on.wait(20)
+        return verify(*given)
+
+    monkeypatch.setattr(inspected.memory.audit.store, "verify", verify_slowly)
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(inspected.post, "verify_audit", {}, OWNER)
+        assert checks.acquire(timeout=20)
+        second = inspected.post("verify_audit", {}, OTHER)
+        go_on.set()
+        assert first.result().json()["intact"]
+    assert (second.status_code, second.headers["retry-after"]) == (503, "1")
+    assert inspected.post("verify_audit", {}, OTHER).status_code == 200
 
 
 def test_other_settings_are_tried_and_every_candidate_has_its_text(served):

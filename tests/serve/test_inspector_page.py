@@ -187,6 +187,38 @@ def test_memory_is_shown_held_released_and_forgotten_by_keyboard(page, sign_in, 
     assert {each.id for each in memory.list(user_id="anna", include_superseded=True)} == {"ticket", "safe", "script"}
 
 
+def test_keyboard_reaches_every_control_and_shows_where_it_is(page, sign_in, memory):
+    sign_in("memories")
+    expect(page.locator(".card")).to_have_count(4)
+    wanted = page.evaluate(FOCUSABLE)
+    assert len(wanted) > 12
+    page.evaluate("document.activeElement.blur()")
+    met = []
+    for _ in range(len(wanted) + 2):
+        page.keyboard.press("Tab")
+        met.append(page.evaluate(FOCUSED))
+    assert [each for each in wanted if each not in [name for name, _ in met]] == []
+    assert [name for name, outline in met if name in wanted and outline < 2] == []
+
+
+def test_focus_stays_in_the_content_after_an_action(page, sign_in, memory):
+    sign_in("memories")
+    page.get_by_label("Replaced").check()
+    page.get_by_role("button", name="Restore: Anna lives in Oslo.").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Restored")
+    expect(page.locator("main")).to_be_focused()
+    page.get_by_label("Current").check()
+    page.get_by_role("button", name="Anna lives in Oslo.").press("Enter")
+    page.get_by_role("button", name="Hold…").press("Enter")
+    page.get_by_label("Why").fill("a claim")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog").get_by_role("status")).to_have_text("On hold.")
+    expect(page.locator("dialog .memory")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("status")).to_have_text("On hold.")
+
+
 def test_lists_show_what_was_replaced_what_ends_and_a_part_of_the_text(page, sign_in, memory):
     sign_in("memories")
     expect(page.locator(".card")).to_have_count(4)
@@ -302,6 +334,14 @@ def check_view(page):
     assert page.evaluate(PALE) == []
 
 
+FOCUSABLE = """() => [...document.querySelectorAll("a, button, input, summary")]
+  .filter((e) => e.checkVisibility() && !(e.type === "radio" && !e.checked)).map((e) => e.outerHTML)"""
+FOCUSED = """() => {
+  const e = document.activeElement;
+  const seen = e.type === "radio" ? e.nextElementSibling : e;
+  const style = getComputedStyle(seen);
+  return [e.outerHTML, style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth)];
+}"""
 UNNAMED = """() => [...document.querySelectorAll("button, input, a, dialog")]
   .filter((e) => !(e.ariaLabel || e.textContent.trim() || e.labels?.length || e.getAttribute("aria-labelledby")))
   .map((e) => e.outerHTML)"""

@@ -80,7 +80,7 @@ def serve(
     tenant: Tenant = None,
     master_key: MasterKey = None,
 ) -> None:
-    """Serve an index, a memory or both until the process is stopped: REST under /v1, and MCP at /mcp."""
+    """Serve an index, a memory or both until stopped: REST under /v1, MCP at /mcp, a page at /inspector."""
     if context.invoked_subcommand is not None:
         return
     from meve.service.server.server import NEEDS

@@ -11,6 +11,8 @@ export function openDialog(title, content, properties = {}) {
   const dialog = make("dialog", { "aria-labelledby": id, ...properties }, heading, ...content);
   const before = document.activeElement;
   dialog.addEventListener("close", () => {
+    const status = document.getElementById("status");
+    if (dialog.contains(status)) document.body.append(status);
     dialog.remove();
     if (before instanceof HTMLElement && before.isConnected) before.focus();
   });

@@ -59,11 +59,15 @@ export function day(iso) {
   );
 }
 
-/** Show for a few seconds what was done, and let screen readers read it. */
+/** Show for a few seconds what was done, and let screen readers read it. A focus that was lost returns to the content. */
 export function announce(text) {
   const status = document.getElementById("status");
+  const dialog = [...document.querySelectorAll("dialog[open]")].at(-1);
+  (dialog ?? document.body).append(status); // what is outside of an open dialog isn't read
   status.className = "toast";
   status.textContent = text;
+  const content = dialog?.querySelector("[tabindex]") ?? document.getElementById("view");
+  if (document.activeElement === document.body) content.focus({ preventScroll: true });
   clearTimeout(fading);
   fading = setTimeout(() => status.textContent === text && whisper(""), 8000);
 }

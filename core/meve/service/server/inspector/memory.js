@@ -9,7 +9,7 @@ import { drawTimeline } from "./timeline.js";
 
 /** Open a memory in a dialog. `again` is called after a change. */
 export async function openMemory(id, session, again) {
-  const body = make("div", { class: "memory" });
+  const body = make("div", { class: "memory", tabindex: -1 });
   const dialog = openDialog(
     "Memory",
     [
