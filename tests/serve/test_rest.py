@@ -5,12 +5,14 @@ import logging
 import socket
 import threading
 import warnings
+from functools import partial
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from meve.service.server import _models
+from meve.service._web.rates import RateLimiter
+from meve.service.server import _guard, _models
 from tests.serve.servers import make_tokens, serve
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -101,7 +103,9 @@ def test_page_of_the_server_itself_may_ask(served):
     assert httpx.post(f"{served.url}/v1/recall", json=QUERY, headers=headers).status_code == 200
 
 
-def test_rate_is_limited_for_each_user(index, tmp_path):
+def test_rate_is_limited_for_each_user(index, tmp_path, monkeypatch):
+    stopped = partial(RateLimiter, now=lambda: 0.0)  # a busy machine takes seconds for a few requests
+    monkeypatch.setattr(_guard, "RateLimiter", lambda rate, burst, _: stopped(rate, burst))
     tokens, given = make_tokens(tmp_path)
     with serve(index, tokens=tokens, requests_per_second=1, burst=3) as served:
         served.tokens = given
