@@ -183,7 +183,8 @@ def search_embedded(folder: Path, size: int) -> Row:
     """Load an index, and search it."""
     before, start = resident(), time.perf_counter()
     retriever = Retriever.load(folder / f"index {size}", verifier=OverlapVerifier())
-    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": type(retriever._corpus.dense).__name__}
+    corpus: Any = retriever._corpus
+    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": corpus.dense.kind}
     row |= search(retriever, folder)
     return row | {"resident_mib": resident() - before}
 
@@ -228,7 +229,7 @@ def search(retriever: Retriever, folder: Path) -> Row:
     return row
 
 
-def search_vectors(kind: str, size: int) -> Row:
+def search_vectors(kind: Any, size: int) -> Row:
     """Build an index of synthetic vectors, and search it: its ten best against the ten best of all."""
     index = make_dense(kind, DIMENSION, size)
     drawn = np.random.default_rng(7)
