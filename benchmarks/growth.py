@@ -5,7 +5,7 @@
 Passages are pieces of at most 600 characters of the texts below `--roots`, each once, in an order that a hash gives;
 those that are asked for are among the first 10,000, by eight words in a row. They are embedded by the static embedder.
 Each step runs in a process of its own, and adds a line to FOLDER/results.jsonl; what stands there isn't done again.
-`--vectors 5000000` compares the kinds of index in `--kinds` on random vectors of 256 numbers around 10,000 centres,
+`--vectors 5000000` compares the kinds of index in `--kinds` on random vectors of 256 numbers around 1,000 centres,
 from 10,000 up; any kind of `make_dense` can be named. A step may use 8 GiB. `--draw` only draws docs/images/growth.svg.
 """
 
@@ -40,7 +40,7 @@ LONGEST, SHORTEST = 600, 100
 BATCH = 10_000
 QUESTIONS = 200
 K = 20
-DIMENSION, CENTRES = 256, 10_000
+DIMENSION, CENTRES = 256, 1_000
 MOST_MEMORY = 8 << 30
 PICTURE = Path("docs/images/growth.svg")
 
@@ -183,7 +183,8 @@ def search_embedded(folder: Path, size: int) -> Row:
     """Load an index, and search it."""
     before, start = resident(), time.perf_counter()
     retriever = Retriever.load(folder / f"index {size}", verifier=OverlapVerifier())
-    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": type(retriever._corpus.dense).__name__}
+    corpus: Any = retriever._corpus
+    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": corpus.dense.kind}
     row |= search(retriever, folder)
     return row | {"resident_mib": resident() - before}
 
@@ -228,7 +229,7 @@ def search(retriever: Retriever, folder: Path) -> Row:
     return row
 
 
-def search_vectors(kind: str, size: int) -> Row:
+def search_vectors(kind: Any, size: int) -> Row:
     """Build an index of synthetic vectors, and search it: its ten best against the ten best of all."""
     index = make_dense(kind, DIMENSION, size)
     drawn = np.random.default_rng(7)
