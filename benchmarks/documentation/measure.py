@@ -29,7 +29,7 @@ Rows = list[dict[str, Any]]
 def main() -> None:
     """Measure what is asked for, each half apart."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["near-misses", "surroundings", "manuals", "candidates"])
+    parser.add_argument("what", choices=["near-misses", "surroundings", "handbooks", "manuals", "candidates"])
     parser.add_argument("--manuals", type=Path, help="the folder of the manuals")
     parser.add_argument("--embedder")
     parser.add_argument("--verifier")
@@ -38,6 +38,8 @@ def main() -> None:
         measure_near_misses(given.verifier, given.embedder)
     elif given.what == "surroundings":
         measure_surroundings(given.verifier)
+    elif given.what == "handbooks":
+        measure_handbooks(given.embedder, given.verifier)
     elif given.what == "candidates":
         measure_candidates(given.manuals, given.embedder, given.verifier)
     else:
@@ -79,6 +81,34 @@ def measure_surroundings(name: str | None) -> None:
     print(
         f"{len(falls)} answers: the probability falls by {median:.3f} in the median, quartiles {low:.3f} and {high:.3f}"
     )
+
+
+def measure_handbooks(embedder: str | None, verifier: str | None) -> None:
+    """Print how often the gold passage is verified, and how often it comes first, by default and by vectors alone.
+
+    The handbooks of each half are a corpus of their own.
+    """
+    folder, rows = HERE / "handbooks", read_rows("handbooks.jsonl")
+    for half, files in {"dev": ("club.md", "tool.md"), "test": ("library.md",)}.items():
+        retriever = Retriever.empty(embedder=embedder, verifier=verifier)
+        ingest(folder, retriever, exclude=[file.name for file in folder.iterdir() if file.name not in files])
+        results = [(row, retriever.retrieve(row["question"])) for row in rows if row["half"] == half]
+        answerable = [(row["quote"], row["question"], c.passages) for row, c in results if row["quote"]]
+        others = [context for row, context in results if not row["quote"]]
+        gold = [[quote in p.passage.content for p in passages] for quote, _, passages in answerable]
+        verified = sum(
+            any(g and p.verified for g, p in zip(own, passages, strict=True))
+            for own, (_, _, passages) in zip(gold, answerable, strict=True)
+        )
+        nearest = [
+            (quote, retriever.retrieve(question, mode="standard_rag", sources="dense", limit=1))
+            for quote, question, _ in answerable
+        ]
+        print(f"{half}: {len(gold)} answerable, gold in context {sum(map(any, gold))}, verified {verified}, first "
+              f"{sum(own[:1] == [True] for own in gold)} (by vectors alone {sum(q in c.text for q, c in nearest)}), "
+              f"called sufficient {sum(c.sufficient for row, c in results if row['quote'])}; of {len(others)} others "
+              f"with a verified passage {sum(any(p.verified for p in c.passages) for c in others)}, called sufficient "
+              f"{sum(c.sufficient for c in others)}")  # fmt: skip
 
 
 def read_manuals(folder: Path, embedder: str | None, verifier: str | None) -> Retriever:

@@ -134,6 +134,19 @@ def test_sentences_are_scored_by_the_verifier_alone() -> None:
     assert "Beans" not in context.text
 
 
+@pytest.mark.parametrize("question", ["In which months must I wear a life jacket?", "On which day is the fee debited?"])
+def test_short_answer_among_other_topics_is_verified_by_the_cosine_of_its_sentence(question: str) -> None:
+    """The vector of a section of several topics resembles none of them."""
+    club = Retriever.from_texts([RULES, *TEXTS], titles=["Rowing club", "", "", ""], embedder="minilm")
+    candidates = {c.id: c for c in club.retrieve(question, exact=True).trace.candidates}
+    best, others = candidates.pop(club.passages()[0].id), candidates.values()
+    assert best.verified
+    assert best.scores["cosine"] > best.scores["passage_cosine"] + 0.1
+    assert not any("passage_cosine" in c.scores for c in others), "they have one sentence"
+    unanswerable = club.retrieve("May guests use the sauna?")
+    assert not any(p.verified for p in unanswerable.passages)
+
+
 def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
     """A passage that shares no word with the question, but with its evidence, is judged with those words too."""
     texts = ["Tomatoes need water from the Ahorn brook.", "The Ahorn brook springs at Kessel.", "Bread needs flour."]
@@ -184,6 +197,12 @@ def test_fallback_hits_have_keyword_scores_too() -> None:
     assert min(c.scores["keywords"] for c in found) > 0.5
 
 
+RULES = (
+    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is "
+    "entered in the logbook before the start. Fees are collected on the third of each month by direct debit. Life "
+    "jackets are compulsory from November to March. Guests may row three times before they join. In the garden dogs "
+    "are welcome on a lead. The workshop is upstairs, and broken parts go on the blue shelf."
+)
 PLACES = ["Oslo", "Rome", "Bern", "Riga", "Kyiv", "Baku", "Lima", "Doha", "Cork", "Pune", "Bari", "Metz"]
 
 

@@ -74,6 +74,36 @@ def test_term_stays_with_its_definition(tokens):
         assert any(part in text for text in texts)
 
 
+def test_each_definition_is_a_passage_of_its_own():
+    first, second, third = (f"{word}\n:   {'Some words on it. ' * 4}" for word in "abc")
+    text = f"# Page\n\n## Options\n\nSome lead.\n\n{first}\n\n{second}\n{third}\n\nWords after them."
+    chunks = chunker(tokens=100).split(text, "markdown", "f.md")
+    lead, after = "Some lead.", "Words after them."
+    assert [c.text for c in chunks] == [lead, *(t.rstrip() for t in (first, second, third)), after]
+    assert {c.title for c in chunks} == {"Page › Options"}
+    assert len(chunker(tokens=200).split(text, "markdown", "f.md")) == 4, "the first shares a passage with the lead"
+
+
+def test_definition_with_others_inside_stays_whole_if_it_fits():
+    inner = "".join(f"    {word}\n    :   {'Some words on it. ' * 2}\n\n" for word in "bc")
+    text = f"Lead.\n\na\n:   {'Some outer words. ' * 4}\n\n{inner}d\n:   {'Some last words. ' * 4}"
+    whole = chunker(tokens=60).split(text, "markdown", "f.md")
+    assert [c.text.split()[0] for c in whole] == ["Lead.", "a", "d"]
+    parts = chunker(tokens=20).split(text, "markdown", "f.md")
+    assert [(c.title, c.text.split()[0]) for c in parts] == [
+        ("f.md", "Lead."), ("f.md", "a"), ("f.md › a", "b"), ("f.md › a", "c"), ("f.md", "d"),
+    ]  # fmt: skip
+
+
+def test_directives_that_define_are_passages_of_their_own_and_notes_are_not():
+    def text(name: str) -> str:
+        return f"Lead words.\n\n.. {name}:: --fast\n\n   {'First. ' * 12}\n\nAfter it.\n"
+
+    texts = [c.text.split()[0] for c in chunker(tokens=100).split(text("option"), "rst", "f.rst")]
+    assert texts == ["Lead", "..", "After"]
+    assert len(chunker(tokens=100).split(text("versionadded"), "rst", "f.rst")) == 1
+
+
 def test_part_of_a_definition_has_its_terms_in_the_title():
     text = f"# Page\n\na\nb\n:   {'First words. ' * 6}\n\n    {'Second words. ' * 6}\n\n"
     text += f"    inner\n    :   {'Third words. ' * 6}\n\n        {'Fourth words. ' * 6}\n\n{'After words. ' * 6}"

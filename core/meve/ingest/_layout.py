@@ -9,9 +9,10 @@ from meve._tables import is_head, split_cells
 from meve.ingest._headings import Outline
 from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
 
-HEADING, BLOCK, LINE, GLUED = range(4)
-"""A line begins a section or a block, stands within a block, or belongs to the line above. Texts are cut at the lowest
-of these, at the least indented lines first, and never before a glued line."""
+HEADING, ENTRY, BLOCK, LINE, GLUED = range(5)
+"""A line begins a section, an entry of a list of definitions (or what follows the list) or a block, stands within a
+block, or belongs to the line above. Texts are cut at the lowest of these, at the least indented lines first, and never
+before a glued line."""
 MAX_DEPTH = 40
 """Columns of indentation that count, since every column may cost one level of recursion."""
 ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
@@ -19,6 +20,12 @@ ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
 MARKUP = re.compile(r"\s*(\.\. .*|:[\w-]+:(\s.*)?)$")
 """The same in reStructuredText: a label, a directive, or an option of a directive."""
 DIRECTIVE = re.compile(r"\s*\.\. ([\w:.+-]+)::\s+(\S.*)")
+_NOTES = """
+note tip hint important attention caution warning danger error admonition seealso todo rubric image math
+versionadded versionchanged versionremoved deprecated deprecated-removed
+"""
+NOTES = frozenset(_NOTES.split())
+"""Directives with an argument that define nothing."""
 DEFINITION = re.compile(r"\s*:\s+(?=\S)")
 ITEM = re.compile(r"\s*([:*+-]|\d+[.)])\s")
 
@@ -31,6 +38,8 @@ class Term:
     depth: int
     outer: "Term | None"
     """The term whose definition contains this one."""
+    is_note: bool = False
+    """It is a directive that defines nothing."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,13 +139,22 @@ class Layout:
     def _find_terms(self, *, rst: bool) -> None:
         term: Term | None = None
         for number, line in enumerate(self.lines):
+            leaves = False
             while term is not None and term.depth >= line.depth:
+                leaves = leaves or not term.is_note
                 term = term.outer
+            if leaves and line.rank[0] == BLOCK:
+                line.rank = (ENTRY, line.rank[1])
             first, titles = self._terms_above(number, rst=rst)
             if titles:
-                term = Term(title=", ".join(titles), depth=self.lines[first].depth, outer=term)
+                start = self.lines[first]
+                directive = DIRECTIVE.match(start.text) if rst else None
+                is_note = directive is not None and directive[1] in NOTES
+                term = Term(title=", ".join(titles), depth=start.depth, outer=term, is_note=is_note)
                 for bound in self.lines[first + 1 : number + 1]:
                     bound.rank = (GLUED, 0)
+                if start.rank[0] != GLUED and not is_note:
+                    start.rank = (ENTRY, min(start.depth, MAX_DEPTH))
             line.term = term
 
     def _find_tables(self) -> None:

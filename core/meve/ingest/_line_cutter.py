@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from meve.ingest._layout import GLUED, HEADING, Layout
+from meve.ingest._layout import ENTRY, GLUED, HEADING, Layout
 
 SECTION_SHARE = 10
-"""Neighbouring sections share a chunk only up to this fraction, 1/10, of its size. Verifiers score a chunk of many
-topics low."""
+"""Neighbouring sections or definitions share a chunk only up to this fraction, 1/10, of its size. Verifiers score a
+chunk of many topics low."""
 
 
 class LineCutter:
@@ -33,8 +33,9 @@ class LineCutter:
     def cut(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Yield the first and the end of each run within lines [first, last)."""
         best = min((line.rank for line in self.lines[first + 1 : last]), default=(GLUED, 0))
-        limit = self.tokens // SECTION_SHARE if best[0] == HEADING else self.tokens
-        if best[0] == GLUED or self.size(first, last) <= limit:
+        limit = self.tokens // SECTION_SHARE if best[0] <= ENTRY else self.tokens
+        is_nested = best[0] == ENTRY and self.lines[first].rank[0] == ENTRY and self.lines[first].rank < best
+        if best[0] == GLUED or self.size(first, last) <= (self.tokens if is_nested else limit):
             yield first, last
             return
         end = first
@@ -42,7 +43,7 @@ class LineCutter:
             if end > first and self.size(first, edge) > limit:
                 *runs, (tail, _) = self.cut(first, end)
                 yield from runs
-                is_joined = best[0] != HEADING and self.lines[tail].term is self.lines[end].term
+                is_joined = best[0] > ENTRY and self.lines[tail].term is self.lines[end].term
                 if is_joined and self.size(tail, edge) <= limit:
                     first = tail
                 else:

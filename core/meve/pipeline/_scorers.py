@@ -1,17 +1,26 @@
 """Score candidates by a verifier, or by cosine similarity in modes that verify nothing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from meve._formulas import cosines
 from meve._vectors import validate_scores
 from meve.errors import ModelError, wrap_errors
+from meve.pipeline._candidate_vectors import stack_vectors, with_vectors
+from meve.pipeline.phases.condense import SplitSentences, find_spans
 from meve.ports import Calibration, Embedder, EvidenceCombiner, SentenceVerifier, VectorVerifier, Verifier
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
 LONG = 1_200
 """The characters from which a passage exceeds the window of an embedder, of some 250 tokens."""
+PROMISING = 0.12
+"""The least probability of a passage whose best sentence is embedded too. Below, hardly any cosine lifts it to 0.5."""
+CHANCE = 0.05
+"""How much higher the cosine of a sentence must be to count: of several sentences, one is closer by chance."""
+PASSAGE_COSINE = "passage_cosine"
+"""The name in the trace for the cosine of a passage that was judged by that of a sentence."""
 UNREAD = "unread_windows"
 """The name in the trace for the windows of a very long passage that its verifier left unread."""
 
@@ -19,13 +28,15 @@ UNREAD = "unread_windows"
 class VerifierScorer:
     """The probabilities of a verifier.
 
-    An evidence model, if given, judges by the verifier's logits together with cosines and keyword scores. A verifier
-    that judges by embeddings uses the stored vectors.
+    An evidence model, if given, judges by the verifier's logits together with cosines and keyword scores. The cosine of
+    a passage that may answer is at least that of its best sentence, since the vector of several topics resembles none
+    of them. A verifier that judges by embeddings uses the stored vectors.
 
     Args:
         verifier: reads query and passages.
         embedder: the one that made the candidates' vectors; None if that is unknown.
         evidence: combines the verifier's logits with other evidence; None for the verifier alone.
+        split: splits a passage into sentences; None to judge passages by their own vectors only.
     """
 
     name = "verifier"
@@ -36,8 +47,11 @@ class VerifierScorer:
         embedder: Embedder | None = None,
         *,
         evidence: EvidenceCombiner | None = None,
+        split: SplitSentences | None = None,
     ) -> None:
         self.verifier = verifier
+        self._embedder = embedder
+        self._split = split
         self._vectors = (
             verifier
             if embedder is not None and isinstance(verifier, VectorVerifier) and _is_same(verifier.embedder, embedder)
@@ -119,7 +133,11 @@ class VerifierScorer:
             if self.combiner is not None and inputs:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
                 inputs["logit"] = validate_scores(logits, len(candidates), self.verifier.name)
-                scores = self._without_understated(candidates, self.combiner.estimate(inputs), inputs["logit"])
+                scores = self.combiner.estimate(inputs)
+                if raised := self._raise_cosines(query, candidates, scores, inputs["cosine"]):
+                    inputs |= raised
+                    scores = self.combiner.estimate(inputs)
+                scores = self._without_understated(candidates, scores, inputs["logit"])
             else:
                 scores = validate_scores(self._scores(query, candidates), len(candidates), self.verifier.name)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
@@ -129,6 +147,34 @@ class VerifierScorer:
             )
         unread = self._count_unread(query, candidates)
         return scores, inputs if unread is None else {**inputs, UNREAD: unread}
+
+    def _raise_cosines(
+        self, query: Query, candidates: Sequence[Candidate], scores: FloatArray, known: FloatArray
+    ) -> dict[str, FloatArray]:
+        """Return the cosines, each at least that of the passage's best sentence less 0.05, and what raised ones were.
+
+        Returns nothing if none is raised. Passages of low scores are left out. The verifier's reading of a passage
+        tells its best sentence.
+        """
+        if self._split is None or query.vector is None or not self.scores_sentences:
+            return {}
+        parts = {n: self._split(candidates[n].passage.text) for n in np.nonzero(scores >= PROMISING)[0].tolist()}
+        parts = {n: sentences for n, sentences in parts.items() if len(sentences) > 1}
+        if not parts:
+            return {}
+        chosen, places = [candidates[n] for n in parts], list(parts)
+        spans = [find_spans(c.passage, parts[n]) for n, c in zip(places, chosen, strict=True)]
+        rated = self.score_sentences(query, chosen, spans)
+        best = [
+            Candidate(passage=replace(c.passage, id=str(n), text=parts[n][int(np.argmax(own))]), origin="sentence")
+            for n, c, own in zip(places, chosen, rated, strict=True)
+        ]
+        vectors = stack_vectors(with_vectors(best, self._embedder))
+        raised = known.copy()
+        raised[places] = np.maximum(raised[places], cosines(query.vector, vectors) - CHANCE)
+        if not (raised > known).any():
+            return {}
+        return {"cosine": raised, PASSAGE_COSINE: np.where(raised > known, known, np.float32(np.nan))}
 
     def _without_understated(
         self, candidates: Sequence[Candidate], scores: FloatArray, logits: FloatArray

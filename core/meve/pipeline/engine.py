@@ -134,7 +134,7 @@ class Engine:
     def make_scorer(self) -> VerifierScorer:
         """Return the scorer of phase 2."""
         evidence = self.evidence or self._find_fitted().evidence
-        return VerifierScorer(self.verifier, self.embedder, evidence=evidence)
+        return VerifierScorer(self.verifier, self._cached_embedder, evidence=evidence, split=split_passage)
 
     def run(
         self,
