@@ -175,6 +175,12 @@ def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
         ("My sister Ingrid lives in Tromsø.", "Mette is expecting her first baby."),
         ("The workshop is open from 9 to 16 on weekdays.", "The workshop will be painted dark blue, not green."),
         ("The workshop opens at 10.", "I've decided: the workshop will be painted blue instead of green."),
+        ("I take the tram to work.", "The tram was cancelled today so I took a taxi."),
+        ("I usually get up at 6.", "I got up at 9 today, felt great."),
+        ("I always have tea for breakfast.", "I had a smoothie this morning."),
+        ("We meet for cards every Friday.", "We played charades last Friday instead of cards."),
+        ("I take my kids to school at 8.", "I pick my kids up at 3."),
+        ("We have a dog called Rufus.", "We've started taking Rufus to puppy school."),
     ],
 )
 def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
@@ -191,10 +197,28 @@ def test_the_model_is_not_asked_about_what_rules_know_to_hold(older, newer):
         ("The workshop will be painted green.", "The workshop will be painted dark blue, not green."),
         ("The workshop opens at 9.", "The workshop opens at 10 instead of 9 now."),
         ("I drink coffee in the morning.", "I drink tea instead of coffee now."),
+        ("We drive a Skoda.", "We sold the Skoda and bought a Volvo."),
+        ("There'll be twelve of us at dinner.", "It'll be fifteen rather than twelve at dinner."),
+        ("I hate running.", "I've come to love running."),
+        ("I'm married.", "I got divorced."),
+        ("I'm learning the violin.", "I gave up the violin."),
+        ("I take the tram to work.", "I gave up on the tram today and bought a bike, I cycle to work now."),
     ],
 )
 def test_news_of_the_whole_or_of_the_user_ends_what_was_told(older, newer):
     assert TrainedUpdateJudge().judge(older, newer).relation == "replaces"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I'm learning Spanish.", "I have a new Spanish teacher, she's from Bogota."),
+        ("I'm a freelance illustrator.", "I picked up a new client, a children's publisher."),
+    ],
+)
+def test_a_new_thing_of_another_kind_announces_no_change(older, newer):
+    assert RuleUpdateJudge().judge(older, newer).relation == "different"
+    assert TrainedUpdateJudge().judge(older, newer).relation == "different"
 
 
 def test_a_move_ends_a_home_whatever_the_model_finds():
