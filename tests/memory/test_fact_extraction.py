@@ -70,6 +70,11 @@ def test_what_the_user_asks_to_be_reminded_of_is_kept(text):
     assert extract_statements(text) == [text]
 
 
+def test_reminder_after_a_supposition_is_kept():
+    reminder = "Could you remind me to order linen?"
+    assert extract_statements(f"If I lived in Lyon, I would cycle. {reminder}") == [reminder]
+
+
 @pytest.mark.parametrize(
     "text", ["Remind me what I said about linen.", "Can you remind me where I live?", "Remind me again how this works."]
 )

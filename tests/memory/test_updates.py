@@ -317,6 +317,16 @@ def test_maintenance_supersedes_what_a_newer_record_replaces(memory, older, newe
     assert [r.id for r in recall.records] == ["new"]
 
 
+@pytest.mark.parametrize("embedder", [None, "static"])
+def test_maintenance_merges_equal_values_in_another_form_whatever_their_cosine(file, clock, embedder):
+    with GovernedMemory.open(file, clock=clock, embedder=embedder) as memory:
+        for user, pair in enumerate(SAME):
+            for text in pair:
+                memory.add(text, user_id=user)
+                clock.advance(timedelta(hours=1))
+        assert {user: len(ids) for user, ids in memory.maintain().merged.items()} == dict.fromkeys(range(len(SAME)), 1)
+
+
 @pytest.mark.parametrize(("older", "newer"), BOTH)
 def test_maintenance_keeps_both_of_different_records(memory, older, newer):
     add_old_and_new(memory, older, newer)

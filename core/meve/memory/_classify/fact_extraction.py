@@ -151,7 +151,8 @@ def extract_statements(text: str) -> list[str]:
     lines = remove_pasted_text(text).splitlines()
     for sentence in (_told_first(each) for line in lines for each in split_sentences(_BULLET.sub("", line))):
         said = _skip_opening(sentence)
-        is_supposed = bool(_SUPPOSED.match(said)) or (is_supposed and bool(_SUPPOSED_FURTHER.match(said)))
+        goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
+        is_supposed = bool(_SUPPOSED.match(said)) or goes_on
         if is_supposed or not is_statement(sentence) or _is_reaction(said, continues=continues):
             continues = False
         elif continues and words(sentence)[0] in _BACK_REFERENCES:
