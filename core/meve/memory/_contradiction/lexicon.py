@@ -156,7 +156,7 @@ PART = re.compile(
     r"(?:my|our|the|his|her|their|these|those|them|us)\b", re.I
 )  # fmt: skip
 """The beginning of a statement about a part of a group: the rest may go on."""
-FURTHER = re.compile(r"\ba (?:second|third|fourth|further)\b", re.I)
+FURTHER = re.compile(r"\ba (?:second|[234](?:nd|rd|th)|further)\b", re.I)
 """Words for one more of a kind."""
 TIED = _words("flatmate neighbour colleague")
 """Persons who are close to the user by a home or by work, which they may leave."""
@@ -180,7 +180,7 @@ inner outer
 top bottom
 east west north south
 older younger eldest youngest oldest
-first second third fourth last
+first 1st second 2nd 3rd 4th last
 start end
 private personal work home
 spring summer autumn winter
