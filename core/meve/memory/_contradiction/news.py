@@ -18,10 +18,16 @@ give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
 """
 _PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
 """Verbs by which a habit is told, with their irregular past tense."""
+_PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
 _INSTEAD = frozenset(("instead", "rather than"))
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
 _NEW = frozenset(("new", "another", "different"))
 _ONLY_NEW = frozenset(("new", "a new", "another", "a different"))
+
+
+def shows_picture(claim: Claim) -> bool:
+    """Return whether somebody shows a picture, which nothing ends: "here's a photo of our dinner"."""
+    return claim.words[:1] == ("here",) and not _PICTURES.isdisjoint(claim.words)
 
 
 def is_exception(old: Claim, new: Claim) -> bool:

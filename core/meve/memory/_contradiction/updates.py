@@ -7,7 +7,13 @@ from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.differences import concern_different_things
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
-from meve.memory._contradiction.news import begins_to_do, is_exception, is_new_of_another_kind, names_former
+from meve.memory._contradiction.news import (
+    begins_to_do,
+    is_exception,
+    is_new_of_another_kind,
+    names_former,
+    shows_picture,
+)
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
@@ -170,7 +176,7 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         return True
     if new.is_partial or (new.names_further and not old.names_further):
         return True
-    if is_exception(old, new) or begins_to_do(old, new):
+    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old):
         return True
     if old.liked and old.actors and old.actors.isdisjoint("me" if word in _MINE else word for word in new.words):
         return True

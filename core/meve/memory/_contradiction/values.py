@@ -107,13 +107,13 @@ def _number(value: float) -> str:
 
 def _write_in_digits(match: re.Match[str]) -> str:
     """Return a text with its numbers of several words, and those from three on, in digits."""
-    return alpha2digit(match[0], "en")
+    return str(alpha2digit(match[0], "en"))
 
 
 def _split_number(match: re.Match[str]) -> str:
     """Return words joined by hyphens with the number before them in digits: "sixty-five-year-old", "four-year-old"."""
     for words in (match[0], match[1]):
-        if (number := alpha2digit(words, "en", 0.0)).isdigit():
+        if (number := str(alpha2digit(words, "en", 0.0))).isdigit():
             return number + match[0][len(words) :]
     return match[0]
 
