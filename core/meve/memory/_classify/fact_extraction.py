@@ -26,7 +26,8 @@ _REMEMBER = re.compile(
     re.IGNORECASE,
 )
 _GREETING = re.compile(
-    r"(?:hi|hello|hey)\b[\s,]*+(?!(?:i|im|we)\b)(?:there\b[\s,]*+)?(?:(?:my|dear)\s+)?\w*(?:\s+(?!here\b)\w+)?\W*$",
+    r"(?:hi|hello|hey)\b[\s,]*+(?!(?:i|im|we)\b)(?:there\b[\s,]*+)?(?:(?:my|dear)\b\s*+)?"
+    r"\w*+(?:\s++(?!here\b)\w++)?\W*+$",
     re.IGNORECASE,
 )
 """A greeting, with at most two words for who is greeted."""
