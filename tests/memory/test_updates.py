@@ -179,6 +179,7 @@ def test_the_model_leaves_what_holds_in_part_and_what_cannot_end(older, newer):
         ("I usually get up at 6.", "I got up at 9 today, felt great."),
         ("I always have tea for breakfast.", "I had a smoothie this morning."),
         ("We meet for cards every Friday.", "We played charades last Friday instead of cards."),
+        ("Tom eats raw fish.", "Tom eats fried eggs."),
         ("Here's a picture of me at the food bank.", "The pic takes me back."),
         ("I take my kids to school at 8.", "I pick my kids up at 3."),
         ("We have a dog called Rufus.", "We've started taking Rufus to puppy school."),

@@ -41,7 +41,7 @@ def is_exception(old: Claim, new: Claim) -> bool:
         return False
     if _PASTS.get(stem(old.first_verb)) in new.word_set:
         return True
-    return old.is_habit and not new.ended and set(CHANGED.findall(told)) <= _INSTEAD
+    return old.is_habit and not new.ended and CHANGED.find_all(told) <= _INSTEAD
 
 
 def begins_to_do(old: Claim, new: Claim) -> bool:

@@ -195,8 +195,13 @@ def _tell_of_a_move(old: Claim, new: Claim) -> bool:
     return is_home and ("moved", "to") in pairwise(new.words)
 
 
-def _are_near(one: Statement, other: Statement) -> bool:
-    """Return whether two statements have most words in the same order, and differ in one or two."""
-    blocks = SequenceMatcher(None, one.claim.words, other.claim.words, autojunk=False).get_opcodes()
+def _are_near(older: Statement, newer: Statement) -> bool:
+    """Return whether two statements have the same words in the same order, but for one or two.
+
+    Those that announce a change must have most words in common: "I'm married" and "I got divorced" are not near.
+    """
+    old, new = older.claim, newer.claim
+    blocks = SequenceMatcher(None, old.words, new.words, autojunk=False).get_opcodes()
     differing = sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal")
-    return differing <= min(NEAR, sum(b - a for kind, a, b, _, _ in blocks if kind == "equal") - 1)
+    shared = sum(b - a for kind, a, b, _, _ in blocks if kind == "equal")
+    return differing <= NEAR and (shared > differing or old.changed or not new.changed)
