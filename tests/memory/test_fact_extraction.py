@@ -26,7 +26,9 @@ LOG = "2026-05-01 12:00:01 ERROR My pump failed\nINFO I am ready"
         "I see.", "Thanks so much, Maria!", "That's really cool, John.", "I totally agree!", "You got this!",
         "I appreciate your support.", "Me too.", "Good luck with the exam!", "No worries, Sam.",
         "I'm sure you will do well.",
-        "It was great talking to you.", "Glad my support means a lot to you!", "I can't wait!",
+        "Hello, friend!", "Hello, my AI companion.", "Hi there Ann", "Gotta go.", "Way to go, Maria!", "See you soon!",
+        "I have to go now, talk to you later.", "It was great talking to you.",
+        "Glad my support means a lot to you!", "I can't wait!",
     ],
 )  # fmt: skip
 def test_small_talk_states_nothing(text):
@@ -60,6 +62,29 @@ def test_statement_that_begins_like_a_command_is_kept(text):
 @pytest.mark.parametrize(
     "text",
     [
+        "Could you please remind me to order linen on Friday?", "Remind me that the rent is due on the 3rd.",
+        "Can you remind me tomorrow at 5 to take the bread out?", "Please don't let me forget to call Ann.",
+    ],
+)  # fmt: skip
+def test_what_the_user_asks_to_be_reminded_of_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+def test_reminder_after_a_supposition_is_kept():
+    reminder = "Could you remind me to order linen?"
+    assert extract_statements(f"If I lived in Lyon, I would cycle. {reminder}") == [reminder]
+
+
+@pytest.mark.parametrize(
+    "text", ["Remind me what I said about linen.", "Can you remind me where I live?", "Remind me again how this works."]
+)
+def test_question_for_something_forgotten_states_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "If I lived in Lyon, I would cycle to work.", "Suppose I live in Lyon. Then I would need a bike.",
         "Imagine I am a pilot.", "Let's say my budget is 900 euros.", "What if I moved to Rome?",
         "I wish I had a garden.", "I would cook more if I had a bigger kitchen.",
@@ -77,7 +102,8 @@ def test_supposition_is_no_fact(text):
         "Allergic to nuts.",
         "I don't drink coffee.", "Call me Bob.", "Always answer in German.", "Please keep your answers short.",
         "My wife would rather live in Rome.", "Her name is Shadow!", "It is 9 in Oslo.", "The shop opens at 9.",
-        "It's Susie!", "I was thinking about trying painting.", "I hope to move to Rome.",
+        "It's Susie!", "Hello, my name is Jason.", "Hi, vegetarian cook from Bonn here.",
+        "I have to go to the dentist on Friday.", "I was thinking about trying painting.", "I hope to move to Rome.",
     ],
 )  # fmt: skip
 def test_what_a_user_tells_is_kept(text):
@@ -100,6 +126,17 @@ def test_what_a_user_tells_is_kept(text):
 )  # fmt: skip
 def test_pasted_text_is_not_what_the_user_says(text, facts):
     assert extract_statements(text) == facts
+
+
+def test_long_text_about_others_is_pasted():
+    """What speaks of the user in it is kept."""
+    article = " ".join(f"The city grew by {n} districts in 19{n}." for n in range(20, 50))
+    assert extract_statements(f"What does this article say? {article} I live there.") == ["I live there."]
+
+
+def test_long_turn_about_the_user_is_kept():
+    told = [f"I planted {n} trees in 19{n}." for n in range(20, 50)]
+    assert extract_statements(" ".join([*told, "The oaks grew best."])) == [*told, "The oaks grew best."]
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ class Merging(_PolicySection):
     nominate: Fraction = 0.2
     """Minimum cosine of memories that are compared; maintenance also compares those that share a rare word."""
     similarity: Fraction = 0.92
-    """Minimum cosine of duplicates, which must also say the same."""
+    """Minimum cosine of what a judge of your own calls the same; equal words need none."""
     max_pairs: Count = 20_000
     """Pairs of memories that one maintenance compares for each user; the next one goes on with those that are left."""
     summarise_below: Score = 0

@@ -20,10 +20,19 @@ both neither either such
 _BACK_REFERENCES = frozenset(_POINTERS.split())
 _PLEASE = r"(?:(?:please|(?:can|could|would|will)\s+you)\s+)*"
 _REMEMBER = re.compile(
-    rf"{_PLEASE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+forget)\b(?!\s+(?:when|how|what|where"
-    rf"|who|why)\b)",
+    rf"{_PLEASE}(?:remember|note|keep\s+in\s+mind|(?:don't|do\s+not|never)\s+(?:let\s+me\s+)?forget"
+    rf"|remind\s+(?:me|us)\b(?=[^.]*?\s(?:to|that)\s))\b"
+    r"(?!\s+(?:again\s+)?(?:when|how|what|where|who|why|which|of|if)\b)",
     re.IGNORECASE,
 )
+_GREETING = re.compile(
+    r"(?:hi|hello|hey)\b[\s,]*+(?!(?:i|im|we)\b)(?:there\b[\s,]*+)?(?:(?:my|dear)\b\s*+)?"
+    r"\w*+(?:\s++(?!here\b)\w++)?\W*+$",
+    re.IGNORECASE,
+)
+"""A greeting, with at most two words for who is greeted."""
+_PASTED_FROM = 25
+"""The number of statements of one turn from which those that don't speak of the user are pasted, if most don't."""
 _REQUEST = re.compile(
     r"(?:please\s+)?(?:(?:can|could|would|will|do)\s+you\b|(?:tell|show|give|help|remind|let|make)\s+(?:me|us)\b"
     r"|let's\b"
@@ -94,7 +103,9 @@ _REACTION = re.compile(
     | (?:it\s+)?means\s+a\s+lot\b | your\s+\w+(?:\s+and\s+\w+)?\s+(?:really\s+)?means?\b
     | (?:it|this|that)(?:'s|\s+is|\s+was)\s+(?:(?:so|such|just|an?|\w+ly)\s+)*+
       (?:amazing|awesome|incredible|moments|tough|hard|like)\b
-    | (?:tell|let|excuse|give|show|help|remind|send|get|find|count)\s+me\b""",
+    | (?:tell|let|excuse|give|show|help|remind|send|get|find|count)\s+me\b
+    | (?:i(?:'ve)?\s+)?got(?:ta|\s+to)\s+(?:go|run)\W*$ | way\s+to\s+go\b
+    | (?:.*\b)?(?:talk|speak|chat)\s+(?:to|with)\s+you\s+(?:later|soon|tomorrow|again|next\s+time)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Acknowledgements, thanks and reactions, which tell nothing of the user."""
@@ -141,7 +152,8 @@ def extract_statements(text: str) -> list[str]:
     lines = remove_pasted_text(text).splitlines()
     for sentence in (_told_first(each) for line in lines for each in split_sentences(_BULLET.sub("", line))):
         said = _skip_opening(sentence)
-        is_supposed = bool(_SUPPOSED.match(said)) or (is_supposed and bool(_SUPPOSED_FURTHER.match(said)))
+        goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
+        is_supposed = bool(_SUPPOSED.match(said)) or goes_on
         if is_supposed or not is_statement(sentence) or _is_reaction(said, continues=continues):
             continues = False
         elif continues and words(sentence)[0] in _BACK_REFERENCES:
@@ -149,7 +161,8 @@ def extract_statements(text: str) -> list[str]:
         else:
             statements.append(sentence)
             continues = True
-    return statements
+    own = [each for each in statements if _FIRST_PERSON.search(each)]
+    return own if len(statements) >= _PASTED_FROM and 2 * len(own) < len(statements) else statements
 
 
 def is_statement(sentence: str) -> bool:
@@ -158,7 +171,7 @@ def is_statement(sentence: str) -> bool:
     >>> [is_statement(each) for each in ("I live in Oslo.", "Where do I live?", "Tell me a joke.", "Thanks a lot!")]
     [True, False, False, False]
     """
-    if not set(content_words(sentence)) - _POLITE_WORDS:
+    if not set(content_words(sentence)) - _POLITE_WORDS or _GREETING.match(sentence):
         return False
     if _REMEMBER.match(sentence) or is_standing_wish(sentence):
         return True

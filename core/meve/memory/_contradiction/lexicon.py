@@ -156,10 +156,14 @@ PART = re.compile(
     r"(?:my|our|the|his|her|their|these|those|them|us)\b", re.I
 )  # fmt: skip
 """The beginning of a statement about a part of a group: the rest may go on."""
-FURTHER = re.compile(r"\ba (?:second|third|fourth|further)\b", re.I)
+FURTHER = re.compile(r"\ba (?:second|[234](?:nd|rd|th)|further)\b", re.I)
 """Words for one more of a kind."""
 TIED = _words("flatmate neighbour colleague")
 """Persons who are close to the user by a home or by work, which they may leave."""
+HABIT = re.compile(
+    r"\b(?:always|usually|normally|mostly|regularly|generally|every|on \w+days|(?:once|twice|times) an? \w+)\b", re.I
+)
+"""Words of a habit."""
 PAST_VERBS = _words("was were had did ran went got took made came saw met gave bought sold won lost broke began")
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
@@ -176,7 +180,7 @@ inner outer
 top bottom
 east west north south
 older younger eldest youngest oldest
-first second third fourth last
+first 1st second 2nd 3rd 4th last
 start end
 private personal work home
 spring summer autumn winter
@@ -185,6 +189,8 @@ more less
 upload download
 outbound return
 driver passenger
+take pick
+drop pick
 to from
 into from
 with without
@@ -207,7 +213,7 @@ runs read reads use uses open opens close closes start starts leave leaves cost 
 teach teaches rent rents report reports plan plans watch watches write writes sleep sleeps call calls lasts grow grows
 quit stopped moved switched changed got gave took died bought sold went ran hope expect visit visits cycle cycles walk
 walks pay pays earn earns know knows think manage manages see sees meet meets arrive arrives begin begins end ends give
-gives put contain contains hold holds allow allows help helps wear wears make makes
+gives put contain contains hold holds allow allows help helps wear wears make makes come comes
 """)
 """Common verbs; what stands before the first is the subject."""
 COPULAS = _words("am is are was be been became")

@@ -7,7 +7,7 @@ from meve.memory._contradiction.statements import Statement
 from meve.memory._passages import PASSAGE
 from meve.memory.records import MemoryRecord
 
-_RULES = 1
+_RULES = 2
 """Rises when the rules find anything else in a text; outlines of other rules are ignored."""
 _ANY_LETTERS = "-"
 """In place of a hash, for a statement whose letters may be written in several ways."""

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from meve.memory._contradiction import places
-from meve.memory._contradiction.claims import Claim, concern_different_things, have_different_times
+from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.differences import concern_different_things, have_different_times
 from meve.memory._contradiction.lexicon import MONTHS, NAMING, TITLES, VERBS
 from meve.memory._contradiction.statements import Statement, parse_statement
 

@@ -15,10 +15,12 @@ from meve.components.lexical.analyzers import stem
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
+    CORRECTION,
     DIFFERENT,
     UNREAD,
     RuleUpdateJudge,
@@ -102,7 +104,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
-        if verdict.relation == "same" or _decide_rules(older, newer) or not (is_found or may_decide):
+        if verdict.relation == "same" or _decide_rules(older, newer, verdict) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
         if probability < (self._agreed if is_found else self._alone) or not (is_found or self._ends_each(older, newer)):
@@ -115,7 +117,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         If the model fails, both memories are shown.
         """
         verdict = super().compare_in_search(older, newer)
-        if verdict.relation != "replaces" or _decide_rules(older, newer):
+        if verdict.relation != "replaces" or _decide_rules(older, newer, verdict):
             return verdict
         try:
             probability = self._estimate(older.text, newer.text)
@@ -158,7 +160,7 @@ def _write_as_sentence(text: str) -> str:
 
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
-    if _adds_detail(old, new) or tells_of_another(old, new):
+    if _adds_detail(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
@@ -176,8 +178,14 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
     return is_described and old.introduces and not new.cues
 
 
-def _decide_rules(older: Statement, newer: Statement) -> bool:
-    """Return whether the rules alone decide: of near statements, and of a home and a move of the same person."""
+def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:
+    """Return whether the rules alone decide.
+
+    They do of near statements, of a home and a move of the same person, of what names what no longer holds, and of a
+    liking that turned into a dislike or back.
+    """
+    if verdict.reason == CORRECTION or (verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0):
+        return True
     return _are_near(older, newer) or _tell_of_a_move(older.claim, newer.claim)
 
 
@@ -187,7 +195,13 @@ def _tell_of_a_move(old: Claim, new: Claim) -> bool:
     return is_home and ("moved", "to") in pairwise(new.words)
 
 
-def _are_near(one: Statement, other: Statement) -> bool:
-    """Return whether two statements have the same words in the same order, but for one or two."""
-    blocks = SequenceMatcher(None, one.claim.words, other.claim.words, autojunk=False).get_opcodes()
-    return sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal") <= NEAR
+def _are_near(older: Statement, newer: Statement) -> bool:
+    """Return whether two statements have the same words in the same order, but for one or two.
+
+    Those that announce a change must have most words in common: "I'm married" and "I got divorced" are not near.
+    """
+    old, new = older.claim, newer.claim
+    blocks = SequenceMatcher(None, old.words, new.words, autojunk=False).get_opcodes()
+    differing = sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal")
+    shared = sum(b - a for kind, a, b, _, _ in blocks if kind == "equal")
+    return differing <= NEAR and (shared > differing or old.changed or not new.changed)

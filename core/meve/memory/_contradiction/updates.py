@@ -4,8 +4,16 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from meve.components.lexical.analyzers import stem
-from meve.memory._contradiction.claims import Claim, concern_different_things, have_equal_words
+from meve.memory._contradiction.claims import Claim, have_equal_words
+from meve.memory._contradiction.differences import concern_different_things
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
+from meve.memory._contradiction.news import (
+    begins_to_do,
+    is_exception,
+    is_new_of_another_kind,
+    names_former,
+    shows_picture,
+)
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
@@ -15,6 +23,10 @@ SIMILAR = 0.4
 """The least cosine of statements of which one may end the other by an announced change."""
 SIMPLE = (10, 14)
 """The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
+
+
+CORRECTION = "correction"
+"""The reason of a verdict on a statement that names what no longer holds: "15 rather than 12"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +118,8 @@ class RuleUpdateJudge:
             return ""
         if _denies(older, newer):
             return "denial"
+        if names_former(older.claim, newer.claim):
+            return CORRECTION
         return "change" if are_similar and _announces_change(older.claim, newer.claim) else ""
 
     def _find_difference(self, older: Statement, newer: Statement) -> str:
@@ -162,6 +176,8 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         return True
     if new.is_partial or (new.names_further and not old.names_further):
         return True
+    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old):
+        return True
     if old.liked and old.actors and old.actors.isdisjoint("me" if word in _MINE else word for word in new.words):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
@@ -185,7 +201,7 @@ def _may_end(old: Claim, new: Claim) -> bool:
 
 def _announces_change(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement announces a change, and not of a part of what the older one tells."""
-    if not new.cues - old.cues or (new.ended and not old.topics <= new.topics):
+    if not new.cues - old.cues or (new.ended and not old.topics <= new.topics) or is_new_of_another_kind(old, new):
         return False
     is_part = new.head & old.topics and old.head.isdisjoint(new.head) and {"i", "we"}.isdisjoint(new.words)
     if is_part and not new.ended:

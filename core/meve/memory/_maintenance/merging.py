@@ -73,11 +73,12 @@ class DuplicateMerger:
         plan.keep_progress(progress)
 
     def _may_merge(self, older: StoredRecord, newer: StoredRecord) -> bool:
-        """Return whether two records that say the same are similar enough, and don't tell of events of two days."""
-        if _cosine(older, newer) < self._plan.policy.merging.similarity:
+        """Return whether two records have equal words or are similar enough, and don't tell of events of two days."""
+        old, new = (self._statement(stored.record).claim for stored in (older, newer))
+        if not have_equal_words(old, new) and _cosine(older, newer) < self._plan.policy.merging.similarity:
             return False
         days = {validity(stored.record)[0].date() for stored in (older, newer)}
-        return len(days) == 1 or not self._statement(newer.record).claim.is_event
+        return len(days) == 1 or not new.is_event
 
     def _replace(self, older: StoredRecord, newer: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close one of two records that contradict each other."""

@@ -1,0 +1,78 @@
+"""Tells news that end nothing from changes, by rules for English: one day's exception, a new thing of another kind."""
+
+import re
+from itertools import pairwise, takewhile
+
+from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
+from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.lexicon import CHANGED, VERBS
+
+_ONE_DAY = re.compile(
+    r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
+    r"last (?:night|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
+)
+_FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
+_PAST_TENSES = """
+take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
+give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
+"""
+_PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
+"""Verbs by which a habit is told, with their irregular past tense."""
+_PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
+_INSTEAD = frozenset(("instead", "rather than"))
+_FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
+_NEW = frozenset(("new", "another", "different"))
+_ONLY_NEW = frozenset(("new", "a new", "another", "a different"))
+
+
+def shows_picture(claim: Claim) -> bool:
+    """Return whether somebody shows a picture, which nothing ends: "here's a photo of our dinner"."""
+    return claim.words[:1] == ("here",) and not _PICTURES.isdisjoint(claim.words)
+
+
+def is_exception(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what happened on one day, and the older one a habit.
+
+    "I take the tram to work" and "the tram was cancelled today so I took a taxi", or "I usually get up at 6" and "I got
+    up at 9 today".
+    """
+    told = " ".join(new.words)
+    if not new.is_event or old.is_event or not _ONE_DAY.search(told) or _FOR_GOOD.search(told):
+        return False
+    if _PASTS.get(stem(old.first_verb)) in new.word_set:
+        return True
+    return old.is_habit and not new.ended and CHANGED.find_all(told) <= _INSTEAD
+
+
+def begins_to_do(old: Claim, new: Claim) -> bool:
+    """Return whether one statement introduces a thing, and the other what somebody began to do with it.
+
+    "We have a dog called Rufus" and "we've started taking Rufus to puppy school".
+    """
+    begins = any(word in ("started", "began") and after.endswith("ing") for word, after in pairwise(new.words))
+    return begins and old.introduces and not new.changed and not old.topics.isdisjoint(new.topics)
+
+
+def is_new_of_another_kind(old: Claim, new: Claim) -> bool:
+    """Return whether all that announces a change is a new thing which the older statement doesn't name.
+
+    "I'm learning Spanish" and "I have a new Spanish teacher".
+    """
+    if not new.cues - old.cues <= _ONLY_NEW:
+        return False
+    kinds = {word for n, word in enumerate(new.words) if word in _NEW for word in _noun_phrase(new, n + 1)}
+    return bool(kinds) and kinds.isdisjoint(map(stem, old.words))
+
+
+def _noun_phrase(claim: Claim, place: int) -> set[str]:
+    """Return the stems of the words from a place to the next function word or verb, without names."""
+    words = takewhile(lambda word: word not in FUNCTION_WORDS and word not in VERBS, claim.words[place:])
+    return {stem(word) for word in words if word not in claim.names}
+
+
+def names_former(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement names what the older one tells as no longer true: "15 rather than 12"."""
+    told = " ".join(new.words)
+    former = new.former.union(_FORMER_VALUE.findall(told))
+    is_named = bool(former) and former <= {*old.words, *map(stem, old.words)}
+    return is_named and bool((old.topics & new.topics) - former) and not _ONE_DAY.search(told)
