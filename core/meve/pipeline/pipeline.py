@@ -28,7 +28,7 @@ from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
-from meve.types import Candidate, ContextPassage, Dropped, Entity, Passage, Query, Selection
+from meve.types import Candidate, Dropped, Entity, Passage, Query, Selection
 
 REJECTED = "rejected"
 """The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
