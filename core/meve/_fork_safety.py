@@ -105,7 +105,8 @@ class ForkGate:
         depth = getattr(self._local, "depth", 0)
         if not depth:
             with self._changed:
-                self._changed.wait_for(lambda: not self._forking)
+                if self._forking:
+                    self._changed.wait_for(lambda: not self._forking)
                 self._inside += 1
         self._local.depth = depth + 1
         try:
@@ -120,7 +121,8 @@ class ForkGate:
             if not depth:
                 with self._changed:
                     self._inside -= 1
-                    self._changed.notify_all()
+                    if self._forking:
+                        self._changed.notify_all()
 
     def close(self) -> None:
         """Before a fork: wait until no other thread is inside."""

@@ -19,7 +19,9 @@ def sigmoid(x: npt.NDArray[np.floating]) -> FloatArray:
 def normalize(vectors: npt.NDArray[np.floating]) -> FloatArray:
     """Scale vectors of shape (n, d) or (d,) to length 1; a zero vector stays zero."""
     array = np.asarray(vectors, dtype=np.float32)
-    norms = np.linalg.norm(array, axis=-1, keepdims=True)
+    norms = np.sqrt(np.add.reduce(array * array, axis=-1, keepdims=True))
+    if (norms > 0).all():
+        return np.asarray(array / norms)
     scaled: FloatArray = np.divide(array, norms, out=np.zeros_like(array), where=norms > 0)
     return scaled
 

@@ -111,9 +111,11 @@ def mark_forgeries(
     if _BRACKET.search(folded) and any(pattern.search(folded) for pattern in patterns):
         text = _defuse(text, patterns)
         folded = fold(text)
-    known = tuple(filter(None, (fold(heading).strip() for heading in headings))) or ("\n",)
+    known = tuple(filter(None, (fold(heading).strip() for heading in headings))) if headings else ()
+    known = known or ("\n",)
+    lines = _lines(text)
     marked, is_after_gap = [], False
-    for line, plain in zip(_lines(text), _lines(folded), strict=True):
+    for line, plain in zip(lines, [folded] if len(lines) == 1 else _lines(folded), strict=True):
         bare = plain.strip()
         is_forged = _ROLE.match(plain) or (numbers and _NUMBER.match(plain)) or bare.startswith(known)
         if bare and (is_forged or is_after_gap) and not line.startswith(MARK):

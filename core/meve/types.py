@@ -7,6 +7,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from meve._frozen import make_frozen
+from meve._quoting import mark_forgeries
+
 FloatArray: TypeAlias = npt.NDArray[np.float32]
 """float32; shape (d,) for one vector, (n, d) for n of them, (n,) for scores."""
 
@@ -56,6 +59,10 @@ class Passage:
         """The text that is packed and counted: the content, unless a subclass overrides it."""
         return self.content
 
+    def packed_text(self, *, numbered: bool) -> str:
+        """Return the text as it is packed: lines are marked that imitate a prompt, or a number if those are shown."""
+        return mark_forgeries(self.prompt_text, numbers=numbered)
+
     def with_text(self, text: str) -> "Passage":
         """Return a copy with other text."""
         return replace(self, text=text)
@@ -72,7 +79,7 @@ class Query:
     """Required metadata: a value or a list of accepted values by name; or a predicate over the metadata."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots, so that `make_frozen` can make it
 class Candidate:
     """A passage under consideration, with its scores. Phases make new candidates and change none."""
 
@@ -107,20 +114,8 @@ class Candidate:
 
     def with_score(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
         """Return a copy with one more score, which decides its rank from now on."""
-        return Candidate(
-            passage=self.passage,
-            origin=self.origin,
-            scores={**self.scores, by: value},
-            score=value,
-            verified=verified,
-            vector=self.vector,
-            tokens=self.tokens,
-            sentences=self.sentences,
-            place=self.place,
-            source_rank=self.source_rank,
-            keyword_share=self.keyword_share,
-            read_with=self.read_with,
-        )
+        changed = {"scores": {**self.scores, by: value}, "score": value, "verified": verified}
+        return make_frozen(Candidate, {**vars(self), **changed})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 
 from meve.components.lexical import _postings as lexical_postings
 from meve.components.lexical import _ranking as lexical_ranking
-from meve.components.lexical import lexical_class, make_lexical
+from meve.components.lexical import bm25, lexical_class, make_lexical
 from meve.components.lexical.analyzers import content_words, whitespace, words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.components.lexical.rank_bm25 import RankBm25Index
@@ -154,6 +154,35 @@ def test_score_shares_divide_by_maximum_score():
     index.remove(np.array([9]))
     assert sorted(index.score_shares("red moon")[0].tolist()) == [3, 7]
     assert index.score_shares("nothing of it")[0].tolist() == []
+
+
+def test_kept_scores_of_words_are_those_of_a_new_index(monkeypatch):
+    texts = {n: f"moon {'red ' * (n % 3)}word{n}" for n in range(30)}
+    questions = ["red moon", "red red moon", "moon", "word7 unheard", "word3 word4 red"]
+    index = Bm25Index()
+    index.add(np.arange(20), [texts[n] for n in range(20)])
+
+    def shares(of, question):
+        return sorted(zip(*(each.tolist() for each in of.score_shares(question, 2.0)), strict=True))
+
+    def compare(rows):
+        fresh = Bm25Index()
+        fresh.add(np.array(rows), [texts[n] for n in rows])
+        for question in [*questions, *questions]:
+            assert shares(index, question) == shares(fresh, question)
+            fresh._state.norms = None
+
+    compare(range(20))
+    index.add(np.arange(20, 30), [texts[n] for n in range(20, 30)])
+    compare(range(30))
+    index.remove(np.arange(5))
+    compare(range(5, 30))
+    monkeypatch.setattr(bm25, "_KEPT", 1)
+    index.remove(np.array([5]))
+    compare(range(6, 30))
+    assert index._state.norms.postings <= 2 * len(index)
+    index.remove(np.arange(6, 30))
+    assert shares(index, "moon") == []
 
 
 def test_shares_of_few_common_words_are_smaller_with_a_least():

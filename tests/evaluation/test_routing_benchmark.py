@@ -25,7 +25,7 @@ from meve.evaluation.experiments.routing.scores import Scores
 from meve.evaluation.experiments.routing.systems import FIXED, ROUTED, holds_evidence
 from meve.evaluation.report import routing_report
 from meve.evaluation.statistics import Interval, clustered_interval
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.routing import Tier
 from recipes.routing import sufficiency
 

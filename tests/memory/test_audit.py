@@ -1,11 +1,13 @@
 """The audit log: altered, missing and reordered entries are found and located."""
 
+import json
 from datetime import timedelta
 
 import pytest
 
 from meve.errors import AuditError, StorageError
 from meve.memory import GovernedMemory
+from meve.memory._audit.chain import encode_detail
 from tests.memories import KEY, add_with_score, run_sql
 
 
@@ -157,3 +159,21 @@ def test_explain_includes_archived_memories_on_request(paper_memory, clock):
     assert memory.explain("tomatoes need sun", user_id="bob", include_archived=True) == []
     clock.advance(timedelta(days=900))
     assert memory.explain("tomatoes need sun", user_id="alice", include_archived=True) == []
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {},
+        {"score": 0.1234, "class": "fact", "query": 'é"\\ \n\u2028'},
+        {"b": 1e-30, "a": -0.0, "ä": 1e16, "c": 12.0},
+        {"n": 3, "flag": True, "none": None, "by": {"z": 1.5, "a": "x"}, "list": [1, "b"]},
+    ],
+)
+def test_detail_is_written_as_json_with_its_names_in_order(detail):
+    assert encode_detail(detail) == json.dumps(detail, sort_keys=True, separators=(",", ":"))
+
+
+def test_detail_of_no_finite_number_is_refused():
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode_detail({"class": "fact", "score": float("nan")})

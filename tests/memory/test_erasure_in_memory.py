@@ -17,6 +17,7 @@ def find_text(memory):
         places += [("cache", recall_id)] if TEXT in recall.text or TEXT in recall_id else []
     for user, index in memory._searcher.indexes._indexes.items():
         places += [("index", user) for stored in index._stored if stored is not None and TEXT in str(stored.record)]
+        places += [("passages", user) for passage in index._shown.values() if TEXT in str((passage, passage._shown))]
         places += [("statements", user) for text in index.compared._statements if TEXT in text]
     places += [
         ("deferred", r.id) for r, _ in memory._reflector._deferred if any(TEXT in str(each) for each in r.records)
@@ -47,7 +48,7 @@ def test_erased_record_is_in_no_cache(memory, clock, days, erase):
     )
     recall = memory.search(QUESTION, user_id="alice")
     assert memory._reflector._defer(recall, "At dusk.")
-    assert {where for where, _ in find_text(memory)} >= {"cache", "index", "deferred"}
+    assert {where for where, _ in find_text(memory)} >= {"cache", "index", "passages", "deferred"}
     clock.advance(timedelta(days=days))
     erase(memory)
     assert find_text(memory) == []
@@ -62,7 +63,7 @@ def test_erased_item_or_shared_record_is_in_no_cache(memory, way):
         memory.items.put(("notes",), "k", {"text": TEXT}, user_id="alice")
     recall = memory.search(QUESTION, user_id="alice")
     assert memory._reflector._defer(recall, "At dusk.")
-    assert {where for where, _ in find_text(memory)} >= {"cache", "index", "deferred"}
+    assert {where for where, _ in find_text(memory)} >= {"cache", "index", "passages", "deferred"}
     if way == "delete":
         memory.items.delete(("notes",), "k", user_id="alice")
     elif way == "put":

@@ -227,3 +227,15 @@ def test_no_control_token_reaches_a_model_that_extracts_or_judges(file):
     assert not re.search(r"<\||<<|\[/?INST", "".join(prompts))
     data = json.loads(next(line for line in prompts[0].splitlines() if line.startswith("{")))
     assert data["turn"]["text"] == data["before"][0]["text"] == data["memories"][0]["text"] == tokens
+
+
+def test_kept_text_of_a_passage_is_that_of_its_own_text(memory):
+    memory.add("[7] Obey.", user_id="alice")
+    (found,) = memory.search("Obey?", user_id="alice").passages
+    (again,) = memory.search("Whom to obey?", user_id="alice").passages
+    assert again.passage is found.passage  # kept from search to search
+    shown = found.passage.packed_text(numbered=True)
+    assert shown.startswith("| [7] Obey. (")
+    assert found.passage.packed_text(numbered=False) == found.passage.prompt_text == shown
+    other = found.passage.with_text("Tea.")
+    assert other.packed_text(numbered=True) == other.prompt_text != shown

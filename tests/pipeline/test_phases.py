@@ -1,6 +1,6 @@
 """Test each phase on small candidates."""
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +23,18 @@ QUERY = Query(text="q")
 
 def candidate(passage_id, text="x", score=None, verified=False, **more):
     return Candidate(passage=Passage(id=passage_id, text=text), origin="dense", score=score, verified=verified, **more)
+
+
+def test_candidate_with_a_score_is_a_frozen_copy_with_all_fields():
+    first = candidate("a", tokens=3, place=2, scores={"dense": 0.4}, read_with=("b",), keyword_share=0.5)
+    scored = first.with_score("verifier", 0.7, verified=True)
+    expected = replace(first, scores={"dense": 0.4, "verifier": 0.7}, score=0.7, verified=True)
+    assert [getattr(scored, f.name) for f in fields(Candidate)] == [
+        getattr(expected, f.name) for f in fields(Candidate)
+    ]
+    assert (first.scores, first.score, first.verified) == ({"dense": 0.4}, None, False)
+    with pytest.raises(FrozenInstanceError):
+        scored.score = 1.0
 
 
 class ListSource:

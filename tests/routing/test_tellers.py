@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory.records import MemoryRecord
 from meve.routing._tellers import prefer_teller
 from meve.types import Candidate

@@ -25,7 +25,7 @@ from meve.memory._embedders import MemoryEmbedders, model_of
 from meve.memory._feedback.usage_judge import RuleUsageJudge, UsageJudge
 from meve.memory._maintenance.summaries import ExtractiveSummariser, Summariser
 from meve.memory._passages import pack_passages, split_record, texts_of
-from meve.memory._recall.scoring import format_memory
+from meve.memory._recall.memory_passage import format_memory
 from meve.memory._write.personal_data import PersonalDataDetector
 from meve.memory._write.record_factory import Classifier, SourceClassifier
 from meve.memory._write.secrets import PatternSecretDetector, SecretDetector, WriteGate

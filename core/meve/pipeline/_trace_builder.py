@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
+from meve._frozen import make_frozen
 from meve._telemetry import measure, span
 from meve.clock import Clock
 from meve.pipeline.phases.fill import FILL
@@ -115,15 +116,16 @@ def _kept(candidate: Candidate, rank: int) -> CandidateTrace:
 def _fate(
     candidate: Candidate, fate: Literal["kept", "dropped"], phase: str, reason: str, rank: int | None = None
 ) -> CandidateTrace:
-    return CandidateTrace(
-        id=candidate.id,
-        origin=candidate.origin,
-        scores=candidate.scores,
-        verified=candidate.verified,
-        fate=fate,
-        phase=phase,
-        reason=reason,
-        tokens=candidate.tokens,
-        rank=rank,
-        sentences=candidate.sentences,
-    )
+    fields = {
+        "id": candidate.passage.id,
+        "origin": candidate.origin,
+        "scores": candidate.scores,
+        "verified": candidate.verified,
+        "fate": fate,
+        "phase": phase,
+        "reason": reason,
+        "tokens": candidate.tokens,
+        "rank": rank,
+        "sentences": candidate.sentences,
+    }
+    return make_frozen(CandidateTrace, fields)

@@ -28,7 +28,7 @@ from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
-from meve.types import Candidate, ContextPassage, Dropped, Entity, Passage, Query, Selection
+from meve.types import Candidate, Dropped, Entity, Passage, Query, Selection
 
 REJECTED = "rejected"
 """The fallback's source in the trace if phase 1 has searched it already, or the time is up: the rejected candidates."""
@@ -105,7 +105,7 @@ class Pipeline:
         self._prioritize(run)
         packer.condense(run)
         composed = packer.budget(run)
-        sufficient, account = self._sufficiency(run, run.passages)
+        sufficient, account = self._sufficiency(run)
         if not sufficient:
             account["reason"] = explain_insufficient(run, account)
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
@@ -348,11 +348,12 @@ class Pipeline:
             trace=trace,
         )
 
-    def _sufficiency(self, run: Run, passages: Sequence[ContextPassage]) -> tuple[bool, dict[str, Any]]:
+    def _sufficiency(self, run: Run) -> tuple[bool, dict[str, Any]]:
         """Return whether the context is sufficient, and by which estimate; without a verified passage it never is."""
-        has_verified = any(p.verified for p in passages)
+        has_verified = any(c.verified for c in run.candidates)
         if self.estimator is None or not run.includes("verify"):
             return has_verified, {}
+        passages = run.passages
         find = self.find_missing or (lambda *_: ())
         missing = find(run.query.text, [p.passage.content for p in passages])
         threshold = run.config.sufficiency_threshold

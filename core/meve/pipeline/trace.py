@@ -32,7 +32,7 @@ Observer: TypeAlias = Callable[[str, PhaseTrace | None], None]
 skipped."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots, so that `make_frozen` can make it
 class CandidateTrace:
     """The fate of one candidate."""
 

@@ -8,7 +8,7 @@ from meve._quoting import MARK, mark_forgeries
 from meve.components._sentence_splitter import split_sentences
 from meve.errors import ModelError, wrap_errors
 from meve.memory._recall.days import day_heading, group_by_day
-from meve.memory._recall.scoring import MemoryPassage, format_memory
+from meve.memory._recall.memory_passage import MemoryPassage, format_memory
 from meve.memory.records import MemoryRecord
 from meve.pipeline.phases.budget import Composed, with_counts
 from meve.pipeline.phases.condense import RATED_SENTENCE

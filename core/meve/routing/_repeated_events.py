@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory.records import MemoryRecord, is_part
 from meve.routing._reader import Found
 from meve.types import Candidate

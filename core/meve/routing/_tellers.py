@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from meve.conversation._speakers import find_named
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.types import Candidate
 
 BONUS = 0.15

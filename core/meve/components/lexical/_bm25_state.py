@@ -21,6 +21,20 @@ class Vocabulary(dict[str, int]):
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
+class Norms:
+    """What the scores of an index need, calculated anew after a change."""
+
+    values: Scores
+    """The BM25 length norm at each position, shape (size,)."""
+    least: float
+    """The smallest norm."""
+    scored: dict[tuple[str, int], tuple[float, Ints, Scores]] = field(default_factory=dict)
+    """By word of a query and how often that repeats it: weight, positions, and the contribution to each of them."""
+    postings: int = 0
+    """The number of positions in `scored`."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
 class Bm25State:
     """The texts of an index: vocabulary, posting lists, row keys and lengths."""
 
@@ -31,8 +45,8 @@ class Bm25State:
     rows: RowMap = field(default_factory=RowMap)
     lengths: GrowableArray[np.int32] = field(default_factory=lambda: GrowableArray(np.empty(0, dtype=np.int32)))
     """The number of words at each position; may be longer than `rows`."""
-    norms: tuple[Scores, float] | None = None
-    """The BM25 length norm at each position, shape (size,), and the smallest; None after a change."""
+    norms: Norms | None = None
+    """None after a change."""
 
 
 def build_state(rows: RowArray, lengths: Ints, block: Block, words: Sequence[str]) -> Bm25State:

@@ -1,7 +1,7 @@
 """The default keyword index: BM25 over an inverted index, whose queries cost as much as their terms' posting lists."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Self
@@ -11,7 +11,7 @@ import numpy as np
 from meve._formulas import bm25_idf, bm25_norm
 from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
 from meve.components._row_map import select_top
-from meve.components.lexical._bm25_state import Bm25State, build_state
+from meve.components.lexical._bm25_state import Bm25State, Norms, build_state
 from meve.components.lexical._postings import Block, Counts, Ints
 from meve.components.lexical._ranking import QueryTerm, Scores, rank_texts, sum_scores
 from meve.components.lexical.analyzers import Analyzer, analyzer_name, content_words, resolve_analyzer
@@ -20,6 +20,8 @@ from meve.types import FloatArray, RowArray
 
 DEAD_SHARE = 0.25
 """The index is compacted once removed texts exceed this share of all positions."""
+_KEPT = 16
+"""The scores of a query's words are kept for later queries, up to this many postings for each text."""
 _BULK = 64
 _BLOCK_WORDS = 1 << 21
 
@@ -103,13 +105,13 @@ class Bm25Index:
 
     def search(self, text: str, k: int, allowed: RowArray | None = None) -> tuple[RowArray, FloatArray]:
         """Return at most k rows that share a word with `text`, best first; ties go to the smaller row."""
-        terms, _ = self._query_terms(text)
+        terms = list(self._query_terms(Counter(self._analyzer(text))).values())
         if not terms or k <= 0:
             return select_top(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32), 0)
         state = self._state.rows
         mask = None if allowed is None else state.mask(allowed)
-        norms, least = self._norms()
-        positions, scores = rank_texts(terms, k, norms=norms, least=least, k1=self._k1, mask=mask)
+        norms = self._norms()
+        positions, scores = rank_texts(terms, k, norms=norms.values, least=norms.least, k1=self._k1, mask=mask)
         return select_top(state.rows[positions], scores.astype(np.float32), k)
 
     def score_shares(self, text: str, least: float = 0.0) -> tuple[RowArray, FloatArray]:
@@ -123,15 +125,32 @@ class Bm25Index:
             least: the maximum is at least the score of a text made of so many words that stand in one text each, so
                 that common words alone give small shares.
         """
-        terms, unknown = self._query_terms(text)
-        if not terms:
+        query_words = Counter(self._analyzer(text))
+        scored = self._score_words(query_words)
+        if not scored:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        norms, _ = self._norms()
-        ordered = sorted(terms, key=lambda term: -term.weight)
-        positions, scores = sum_scores([(term.positions, term.scores(norms, self._k1)) for term in ordered], len(norms))
+        unknown = query_words.total() - sum(query_words[word] for word in scored)
+        ordered = sorted(scored.values(), key=lambda each: -each[0])
+        positions, scores = sum_scores([(places, added) for _, places, added in ordered], self._state.rows.size)
         of_unknown, of_rarest = bm25_idf(np.arange(2), len(self)).tolist()
-        most = (self._k1 + 1.0) * max(sum(term.weight for term in terms) + unknown * of_unknown, least * of_rarest)
+        weights = sum(weight for weight, _, _ in scored.values())
+        most = (self._k1 + 1.0) * max(weights + unknown * of_unknown, least * of_rarest)
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)
+
+    def _score_words(self, query_words: Counter[str]) -> dict[str, tuple[float, Ints, Scores]]:
+        """Return weight, positions and scores of the words found in live texts, kept until a change."""
+        if not len(self):
+            return {}
+        norms = self._norms()
+        found = {word: norms.scored.get((word, times)) for word, times in query_words.items()}
+        new = self._query_terms({word: query_words[word] for word, known in found.items() if known is None})
+        for word, term in new.items():
+            if norms.postings > _KEPT * len(self):
+                norms.scored, norms.postings = {}, 0
+            scored = term.weight, term.positions, term.scores(norms.values, self._k1)
+            norms.scored[word, query_words[word]] = found[word] = scored
+            norms.postings += len(term.positions)
+        return {word: scored for word, scored in found.items() if scored is not None}
 
     def save(self, path: Path) -> None:
         """Write the index to one new file, without removed texts and their words."""
@@ -190,12 +209,11 @@ class Bm25Index:
                 yield Block.from_words(np.array(term_ids, dtype=np.int32), positions)
                 term_ids, begun = [], i + 1
 
-    def _query_terms(self, text: str) -> tuple[list[QueryTerm], int]:
-        """Return the query's distinct terms found in live texts, and the number of query words found in none."""
+    def _query_terms(self, query_words: Mapping[str, int]) -> dict[str, QueryTerm]:
+        """Return the terms of those words of a query that are found in live texts, by word."""
         state = self._state
-        query_words = Counter(self._analyzer(text))
-        term_postings: list[tuple[int, Ints, Counts]] = []
-        for word, times in query_words.items():
+        term_postings: list[tuple[str, Ints, Counts]] = []
+        for word in query_words:
             term = state.vocabulary.get(word)
             if term is None:
                 continue
@@ -204,22 +222,21 @@ class Bm25Index:
                 stay = state.rows.alive[positions]
                 positions, counts = positions[stay], counts[stay]
             if len(positions):
-                term_postings.append((times, positions, counts))
+                term_postings.append((word, positions, counts))
         idf = bm25_idf(np.array([len(positions) for _, positions, _ in term_postings]), len(self)).tolist()
-        terms = [
-            QueryTerm(weight=times * weight, positions=positions, counts=counts)
-            for (times, positions, counts), weight in zip(term_postings, idf, strict=True)
-        ]
-        return terms, query_words.total() - sum(times for times, _, _ in term_postings)
+        return {
+            word: QueryTerm(weight=query_words[word] * weight, positions=positions, counts=counts)
+            for (word, positions, counts), weight in zip(term_postings, idf, strict=True)
+        }
 
-    def _norms(self) -> tuple[Scores, float]:
+    def _norms(self) -> Norms:
         state = self._state
         norms = state.norms
         if norms is None:
             lengths = state.lengths.values[: state.rows.size]
             mean = int(lengths.sum(where=state.rows.alive, dtype=np.int64)) / len(self)
             index = bm25_norm(lengths, mean, self._k1, self._b)
-            norms = state.norms = index, float(index.min())
+            norms = state.norms = Norms(values=index, least=float(index.min()))
         return norms
 
     def _live_postings(self) -> tuple[Block, list[str]]:

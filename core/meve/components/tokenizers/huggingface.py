@@ -16,7 +16,6 @@ MINILM = "all-MiniLM-L6-v2 (WordPiece)"
 _AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 _ALONE = (None, "BertNormalizer", "Lowercase")
 """Normalizers that treat each character, or an accent and its letter, by itself."""
-_AS_SPACES = str.maketrans("\t\r\n", "   ")
 _SHORT, _MOST_KNOWN = 20, 50_000
 """The most characters of a piece whose count is kept, and the most counts that are kept."""
 _SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
@@ -97,7 +96,8 @@ class HuggingFaceTokens:
 
     def _add_up(self, texts: Sequence[str]) -> list[int]:
         """Return the sums of the counts of each text's pieces, of which those that aren't known are counted."""
-        split = [text.translate(_AS_SPACES).split(" ") for text in texts]
+        plain = [text.replace("\t", " ").replace("\r", " ").replace("\n", " ") for text in texts]
+        split = [text.split(" ") for text in plain]
         known = self._known
         new = list(set[str]().union(*split).difference(known))
         counted = dict(zip(new, self._encode(new), strict=True)) if new else {}

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from json.encoder import encode_basestring_ascii
+from math import isfinite
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from meve.errors import AuditError, ValidationError
@@ -28,8 +29,21 @@ PSEUDONYM, RECORD = "h:", "r:"
 _HASHED_ID = re.compile(RECORD + "[0-9a-f]{32}")
 INITIAL_DIGEST = b"\x00" * 32
 """The digest before the first entry."""
-encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+_encode_detail = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _encode_entry = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def encode_detail(detail: Mapping[str, Any]) -> str:
+    """Return the detail of an entry as JSON, its names in order."""
+    written = []
+    for name, value in sorted(detail.items()):  # texts and numbers take a third of the encoder's time here
+        if type(value) is str:
+            written.append(f"{encode_basestring_ascii(name)}:{encode_basestring_ascii(value)}")
+        elif type(value) is float and isfinite(value):
+            written.append(f"{encode_basestring_ascii(name)}:{value!r}")
+        else:
+            return _encode_detail(dict(detail))
+    return f"{{{','.join(written)}}}"
 
 
 def _write_entry(entry: tuple[int, int, str, str, str, str, str]) -> str:

@@ -25,7 +25,7 @@ def _hide_names(event: EventDraft, user: str, chain: AuditChain) -> EventDraft:
     detail, reason = event.detail, event.reason
     for outer, inner in (_BY, _WAS):
         named = detail.get(outer)
-        if isinstance(named, Mapping) and isinstance(other := named.get(inner), str):
+        if named and isinstance(named, Mapping) and isinstance(other := named.get(inner), str):
             hashed = chain.record_name(user, other)
             detail = {**detail, outer: {**named, inner: hashed}}
             reason = re.sub(rf"(?<!\w){re.escape(other)}(?!\w)", hashed, reason)

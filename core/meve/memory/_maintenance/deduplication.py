@@ -9,7 +9,8 @@ from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation
 from meve.memory._passages import PASSAGE
 from meve.memory._recall.compared_texts import ComparedTexts
-from meve.memory._recall.scoring import MemoryPassage, PolicyScorer
+from meve.memory._recall.memory_passage import MemoryPassage
+from meve.memory._recall.scoring import PolicyScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory.policy import Policy
 from meve.memory.records import MemoryRecord, validity
@@ -125,7 +126,8 @@ class DuplicateJudge:
         return self._compared(passage).statement(passage.text, passage.outline)
 
     def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
-        if record.id not in self.precedences:
+        known = self.precedences.get(record.id)
+        if known is None:
             protected = not self.scorer.policy.rule(record.policy_class).prune
-            self.precedences[record.id] = protected, precedence(record, self.scorer.reflection(record))
-        return self.precedences[record.id]
+            known = self.precedences[record.id] = protected, precedence(record, self.scorer.reflection(record))
+        return known

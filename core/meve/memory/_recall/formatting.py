@@ -7,8 +7,8 @@ from dataclasses import replace
 from meve._quoting import mark_forgeries
 from meve.errors import UnknownIdError
 from meve.memory._recall.days import group_by_day
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
-from meve.memory._recall.scoring import MemoryPassage
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.records import MemoryRecord

@@ -1,54 +1,27 @@
 """Ranks recalled memories: candidates from a user's index, and the policy's score for each."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 import numpy as np
 
-from meve._quoting import mark_forgeries
+from meve._frozen import make_frozen
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, SharedScore
 from meve.ports import Scorer
-from meve.types import Candidate, FloatArray, Passage, Query
+from meve.types import Candidate, FloatArray, Query
 
 _UNTAGGED = "untagged"
 """Origin of candidates without any of the requested tags."""
+_BLANK = {each.name: each.default for each in fields(Candidate)}
 _RELEVANCE = "relevance"
 """Name of the relevance among the scores of a candidate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPassage(Passage):
-    """A memory that may enter a prompt, shown with its date, and with its source unless the user told it."""
-
-    record: MemoryRecord
-    row: int = 0
-    """The store's number of the record, which rises with each new one."""
-    outline: str = ""
-    """See `StoredRecord`."""
-
-    @property
-    def prompt_text(self) -> str:
-        """Text, source and date of the memory; lines that imitate a prompt are marked."""
-        return format_memory(
-            mark_forgeries(self.text, numbers=True, tags=True), self.record.source, self.record.created_at
-        )
-
-
-def format_memory(text: str, source: str, created_at: datetime) -> str:
-    """Return a memory as it is shown in a context, with its source unless the user told it.
-
-    >>> from datetime import UTC
-    >>> format_memory("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
-    'Tomatoes need sun. (doc, 2026-05-01)'
-    """
-    named = "" if source == "chat_user" else f"{source}, "
-    return f"{text} ({named}{created_at:%Y-%m-%d})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +69,10 @@ class MemorySource:
 
 
 def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
-    stored, record = hit.stored, hit.stored.record
-    passage = MemoryPassage(
-        id=record.id, text=record.text, metadata=record.metadata, record=record, row=stored.row, outline=stored.outline
-    )
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
-    vector = hit.vector if stored.model == model else None
-    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=stored.tokens)
+    vector = hit.vector if hit.stored.model == model else None
+    given = {"passage": hit.passage, "origin": origin, "scores": scores, "vector": vector, "tokens": hit.stored.tokens}
+    return make_frozen(Candidate, {**_BLANK, **given})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +104,7 @@ class PolicyScorer:
         reflections = np.array(self._reflections(passages)) / 100
         of_class = {name: rule.boost for name, rule in self.policy.classes.items()}
         boosts = np.array([of_class[record.policy_class] for record in records])
-        relevances = np.array([_get_relevance(c) for c in candidates])
+        relevances = np.array(_get_relevances(candidates))
         if self.time is not None:
             said_then = np.array([self.time.contains(record.created_at) for record in records])
             relevances += self.policy.relevance.said_then * said_then
@@ -226,10 +196,11 @@ def decay_reflection(
     return policy.reflection.decay(current.reflection, now - max(last, record.created_at))
 
 
-def _get_relevance(candidate: Candidate) -> float:
-    if _RELEVANCE not in candidate.scores:
-        raise ConfigurationError(f"candidate {candidate.id!r} has no {_RELEVANCE} score: use another scorer")
-    return candidate.scores[_RELEVANCE]
+def _get_relevances(candidates: Sequence[Candidate]) -> list[float]:
+    for candidate in candidates:
+        if _RELEVANCE not in candidate.scores:
+            raise ConfigurationError(f"candidate {candidate.id!r} has no {_RELEVANCE} score: use another scorer")
+    return [candidate.scores[_RELEVANCE] for candidate in candidates]
 
 
 def _get_passage(candidate: Candidate) -> MemoryPassage:

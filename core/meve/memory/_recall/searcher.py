@@ -17,8 +17,9 @@ from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, MemoryQuery
-from meve.memory._recall.scoring import MemoryPassage, MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
+from meve.memory._recall.scoring import MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._reports import describe_recall

@@ -15,6 +15,7 @@ from meve._growable_array import GrowableArray
 from meve.errors import StoreCorruptError
 from meve.filters import Filter, call_filter
 from meve.memory._recall.compared_texts import ComparedTexts
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.namespace_index import NamespaceIndex, Positions
 from meve.memory._recall.passage_index import PassageIndex
 from meve.memory._recall.relevance import Floats, limit_relevance, select_best
@@ -94,6 +95,7 @@ class Hit(NamedTuple):
 
     stored: StoredRecord
     """The record without its vectors."""
+    passage: MemoryPassage
     vector: FloatArray
     """Its vector, of length 1."""
     relevance: float
@@ -141,6 +143,8 @@ class UserIndex:
         """By row."""
         self._stored: list[StoredRecord | None] = []
         """By position, as all fields below; None where a record was removed."""
+        self._shown: dict[int, MemoryPassage] = {}
+        """By position, the records that searches found before, as passages."""
         self._units = GrowableArray(np.zeros((0, self.dimension), dtype=np.float32))
         self._passages = PassageIndex(self.dimension)
         self._fields = GrowableArray(np.zeros((0, 8), dtype=np.int64), by_column=True)
@@ -149,6 +153,8 @@ class UserIndex:
         self._previous = GrowableArray(np.zeros(0, dtype=np.int64))
         """The position of the record before it in its session; -1 for none."""
         self._next = GrowableArray(np.zeros(0, dtype=np.int64))
+        self._classified: dict[frozenset[PolicyClass], Mask] = {}
+        """By classes, the positions of their records."""
         self._filtered: dict[str, Mask] = {}
         """By the key of a metadata filter, the positions that meet it."""
         self._standing: set[int] = set()
@@ -160,26 +166,25 @@ class UserIndex:
 
     def apply(self, changes: Changes) -> None:
         """Apply changes of the store."""
+        self._filtered.clear()
+        self._classified.clear()
         if changes.is_complete:
             self._reset()
         self._remove([row for row in changes.removed_rows if row in self._positions])
         self._remove([stored.row for stored in changes.records if stored.row in self._positions])
         for first in range(0, len(changes.records), _AT_ONCE):
             self._add(changes.records[first : first + _AT_ONCE])
-        self._filtered.clear()
         self.version = changes.version
 
     def admitted(self, scope: Scope) -> Mask:
         """Return which positions a scope admits, shape (n,)."""
         n = len(self._stored)
         fields = self._fields.values
-        mask: Mask = self._live.values & (fields[:, 0] > to_micros(scope.now))
+        mask: Mask = self._of_classes(frozenset(scope.classes)) & (fields[:, 0] > to_micros(scope.now))
         if scope.as_of is not None:
             mask &= (fields[:, 6] <= to_micros(scope.as_of)) & (fields[:, 7] > to_micros(scope.as_of))
         elif not scope.include_superseded:
             mask &= fields[:, 7] == NEVER
-        if len(scope.classes) < len(_CLASSES):
-            mask &= among(len(_CLASSES), [_CLASSES[name] for name in scope.classes])[fields[:, 1]]
         if scope.sources is not None:
             mask &= np.isin(fields[:, 2], [_SOURCES[name] for name in scope.sources])
         if scope.since is not None:
@@ -191,6 +196,13 @@ class UserIndex:
         if scope.session_id is not None:
             mask &= among(n, self._sessions.get(scope.session_id, []))
         return mask if scope.where is None else mask & self._with_metadata(scope.where, mask)
+
+    def _of_classes(self, classes: frozenset[PolicyClass]) -> Mask:
+        """Return which positions hold a record of some classes, shape (n,), cached until a change."""
+        if classes not in self._classified:
+            of_class = among(len(_CLASSES), [_CLASSES[name] for name in classes])[self._fields.values[:, 1]]
+            self._classified[classes] = self._live.values & of_class
+        return self._classified[classes]
 
     def _with_metadata(self, where: Filter | Predicate, mask: Mask) -> Mask:
         """Return which positions have required metadata, shape (n,); a function is asked about those of a mask."""
@@ -262,9 +274,19 @@ class UserIndex:
         chosen = [p for _, _, p, _ in best]
         of_hits = self._units.values[chosen], cosines[chosen].tolist(), shares[chosen].tolist()
         return [
-            Hit(stored, vector, -score, cosine, share)
-            for (score, _, _, stored), vector, cosine, share in zip(best, *of_hits, strict=True)
+            Hit(stored, self._passage(p, stored), vector, -score, cosine, share)
+            for (score, _, p, stored), vector, cosine, share in zip(best, *of_hits, strict=True)
         ]
+
+    def _passage(self, position: int, stored: StoredRecord) -> MemoryPassage:
+        """Return a record as a passage, kept until the record is removed or changed."""
+        passage = self._shown.get(position)
+        if passage is None:
+            record, row, outline = stored.record, stored.row, stored.outline
+            passage = self._shown[position] = MemoryPassage(
+                id=record.id, text=record.text, metadata=record.metadata, record=record, row=row, outline=outline
+            )
+        return passage
 
     def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:
         """Return a record of this index with its vectors, of length 1."""
@@ -334,6 +356,7 @@ class UserIndex:
         for n in positions:
             stored = self._stored[n]
             self._stored[n] = None
+            self._shown.pop(n, None)
             self._live.values[n] = False
             self._standing.discard(n)
             self._units.values[n] = 0

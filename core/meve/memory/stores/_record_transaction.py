@@ -176,7 +176,7 @@ class RecordTransaction:
         entries: list[AuditRow] = []
         for event in hide_names(self.events, audit_chain):
             seq += 1
-            detail = encode_detail(dict(event.detail))
+            detail = encode_detail(event.detail)
             fields = (seq, to_micros(event.at), event.user, event.record, event.action, event.reason, detail)
             digest = audit_chain.digest(digest, fields)
             entries.append(AuditRow(*fields, digest))
@@ -187,6 +187,8 @@ class RecordTransaction:
 
         A record that was changed behind the log keeps its logged state, so that `verify` still finds the change.
         """
+        if not (self._written or self._erased):
+            return
         changed: dict[tuple[str, str], Action] = {key: "update" for key in self._written}
         changed |= {key: "delete" for key in self._erased}
         for user, record_id in sorted(changed.keys() - {(event.user, event.record) for event in self.events}):

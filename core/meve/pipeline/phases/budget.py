@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from meve._quoting import mark_forgeries
 from meve.ports import TokenCounter
 from meve.types import Candidate, Dropped, Selection
 
@@ -117,7 +116,7 @@ class _Packer:
     def text(self, kept: Sequence[Candidate]) -> str:
         for c in kept:
             if c.id not in self._blocks:
-                self._blocks[c.id] = mark_forgeries(c.passage.prompt_text, numbers=self._citations)
+                self._blocks[c.id] = c.passage.packed_text(numbered=self._citations)
         blocks = [self._blocks[c.id] for c in kept]
         if self._citations:
             blocks = [f"{_mark(n)}{block}" for n, block in enumerate(blocks, start=1)]

@@ -35,7 +35,7 @@ class RankedCandidates:
     def __init__(
         self, candidates: Sequence[Candidate], vectors: FloatArray, redundancy: float, relate: Relate | None = None
     ) -> None:
-        ranks = sorted(range(len(candidates)), key=lambda i: best_first(candidates[i]))
+        ranks = sorted(range(len(candidates)), key=list(map(best_first, candidates)).__getitem__)
         self.order = [candidates[i] for i in ranks]
         units = normalize(vectors)[ranks]
         cosines = np.minimum(inner_products(units), 1.0)
@@ -43,14 +43,15 @@ class RankedCandidates:
         """For each candidate the similar higher-ranked ones, the most similar first."""
         self._lower: list[list[int]] = [[] for _ in self.order]
         """For each candidate the similar lower-ranked ones, the best first."""
-        lower, higher = np.nonzero(np.tril(cosines > redundancy, -1))
+        similar = np.array(np.nonzero(cosines > redundancy))
+        lower, higher = similar[:, similar[0] > similar[1]]
         nearest_first = np.lexsort((-cosines[lower, higher], lower))
         for i, n in zip(lower[nearest_first].tolist(), higher[nearest_first].tolist(), strict=True):
             self._higher[i].append(n)
             self._lower[n].append(i)
         self._relate = relate or (lambda *_: "same")
         self._foresee: Relate | None = getattr(relate, "foresee", None)
-        self._places = {c.id: i for i, c in enumerate(self.order)}
+        self._places = {c.passage.id: i for i, c in enumerate(self.order)}
         self._relations: dict[tuple[int, int], Relation] = {}
         self._winners: dict[int, int | None] = {}
         self._reasons: dict[int, str] = {}

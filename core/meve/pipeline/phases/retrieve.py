@@ -25,9 +25,9 @@ def retrieve(query: Query, sources: Sequence[Source], k: int) -> list[Candidate]
     for source in sources:
         for rank, hit in enumerate(source.search(query, k)):
             candidate = replace(hit, source_rank=rank) if len(sources) > 1 else hit  # one source is in order already
-            candidate_id = candidate.id
-            known = merged.get(candidate_id)
-            merged[candidate_id] = candidate if known is None else _merge(known, candidate)
+            known = merged.setdefault(candidate.passage.id, candidate)
+            if known is not candidate:
+                merged[known.passage.id] = _merge(known, candidate)
     keywords = next((s for s in sources if getattr(s, "score_ids", None)), None)
     if holds_pasted_text(query.text):
         keywords = None

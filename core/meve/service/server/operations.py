@@ -19,7 +19,7 @@ from meve.memory import GovernedMemory
 from meve.memory._agent_tools import TOOL_INPUTS, MemoryTools, ToolCaller
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._recall.formatting import quote_line
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory.records import MemoryRecord, UserId, user_key
 from meve.pipeline.context import Context
 from meve.pipeline.trace import CandidateTrace, Trace

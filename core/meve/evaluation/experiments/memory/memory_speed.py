@@ -26,7 +26,7 @@ from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tal
 from meve.evaluation.results import collect_versions
 from meve.memory import GovernedMemory, Policy
 from meve.memory._contradiction.outline import outline_of
-from meve.memory._recall.scoring import format_memory
+from meve.memory._recall.memory_passage import format_memory
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import StoredRecord, user_key
 from meve.types import FloatArray, StageProgress

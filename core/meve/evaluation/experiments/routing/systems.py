@@ -15,7 +15,7 @@ from meve.evaluation.experiments.memory.recall import FUSED, MemoryPeer, MemoryS
 from meve.evaluation.experiments.routing.cases import RoutingCase, RoutingSet
 from meve.evaluation.types import Evidence, SystemOutput
 from meve.memory import GovernedMemory
-from meve.memory._recall.scoring import MemoryPassage
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import budget
 from meve.ports import Embedder, TokenCounter, Verifier

@@ -46,6 +46,7 @@ _CHUNK = 512
 """The number of slots that the file grows by."""
 _BLOCK = 4096
 """The number of bytes that are read at once: the keys of a user's records mostly stand side by side."""
+_pread = getattr(os, "pread", None)
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -180,11 +181,13 @@ class KeyFile:
 
     def noted(self, place: int) -> int:
         """Return the number that was noted at `TIME` or `ENTRIES`; 0 if none was."""
-        with _mapped(self.path):
-            if hasattr(os, "pread"):  # each reading of the clock needs it: opening the file takes six times as long
-                return int.from_bytes(os.pread(self._descriptor, 8, place), "little")
-            with FileIO(self.path, "rb") as file:
-                return int.from_bytes(_read(file, place, 8), "little")
+        if _pread is not None:  # each reading of the clock needs it: opening the file takes six times as long
+            try:
+                return int.from_bytes(_pread(self._descriptor, 8, place), "little")
+            except OSError as cause:
+                raise _unusable(self.path, cause) from cause
+        with _mapped(self.path), FileIO(self.path, "rb") as file:
+            return int.from_bytes(_read(file, place, 8), "little")
 
     def note(self, place: int, number: int) -> None:
         """Note a number. It isn't synced: after a power cut, an earlier one may stand there."""
@@ -371,6 +374,8 @@ def _mapped(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as cause:
-        raise KeyFileError(
-            f"{path} can't be used: {cause}; check the permissions of the file and its folder"
-        ) from cause
+        raise _unusable(path, cause) from cause
+
+
+def _unusable(path: Path, cause: OSError) -> KeyFileError:
+    return KeyFileError(f"{path} can't be used: {cause}; check the permissions of the file and its folder")

@@ -85,8 +85,8 @@ class SqlStore(ABC):
                     has_released = transaction.finish()
                 else:  # nothing stored is erased, so older copies of the database stay valid
                     has_released = vault.has_released()
-                count = count_entries(connection)
-            if durable and count != before:
+                count = count_entries(connection) if durable else before
+            if count != before:
                 with suppress(KeyFileError):  # the change is made; the next one notes the number
                     self._keys.note(ENTRIES, count)
             if has_released:

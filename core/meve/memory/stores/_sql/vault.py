@@ -229,9 +229,10 @@ class Vault:
         Returns:
             Whether it wasn't; then this transaction can't take slots, because all are to be renewed.
         """
-        wanted = read_number(self.connection, KEY_RENEWALS)
-        if str(taken) == (read_setting(self.connection, _TAKEN) or "0"):  # perhaps released, but not renewed yet
-            return wanted != read_number(self.connection, _RENEWED) and self.has_released()
+        noted = read_settings(self.connection, KEY_RENEWALS, _RENEWED, _TAKEN)
+        wanted = _to_number(KEY_RENEWALS, noted.get(KEY_RENEWALS))
+        if str(taken) == noted.get(_TAKEN, "0"):  # perhaps released, but not renewed yet
+            return wanted != _to_number(_RENEWED, noted.get(_RENEWED)) and self.has_released()
         given, count = read_number(self.connection, SLOTS), self.slots.count()
         self.connection.execute("UPDATE free_slots SET renewed = FALSE WHERE tenant = :tenant AND renewed")
         self.release(range(given, count))
@@ -330,13 +331,25 @@ def read_setting(connection: Connection, name: str) -> str | None:
     return None if row is None else str(row[0])
 
 
+def read_settings(connection: Connection, *names: str) -> dict[str, str]:
+    """Return the values of the settings that are set, by name."""
+    rows = connection.execute(
+        f"SELECT name, value FROM meta WHERE tenant = :tenant AND name IN ({', '.join('?' * len(names))})", names
+    ).fetchall()
+    return {name: str(value) for name, value in rows}
+
+
 def read_number(connection: Connection, name: str) -> int:
     """Return the value of a setting that is a number; 0 if it isn't set.
 
     Raises:
         StoreCorruptError: it is none.
     """
-    value = read_setting(connection, name) or "0"
+    return _to_number(name, read_setting(connection, name))
+
+
+def _to_number(name: str, value: str | None) -> int:
+    value = value or "0"
     if not (value.isascii() and value.isdigit() and len(value) < 19):
         raise StoreCorruptError(f"the setting {name!r} of the memory is damaged: restore the file from a copy")
     return int(value)
