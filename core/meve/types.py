@@ -56,6 +56,11 @@ class Passage:
         """The text that is packed and counted: the content, unless a subclass overrides it."""
         return self.content
 
+    @property
+    def heading(self) -> str:
+        """The line above this and other passages of the same heading where they are packed; empty for none."""
+        return ""
+
     def with_text(self, text: str) -> "Passage":
         """Return a copy with other text."""
         return replace(self, text=text)

@@ -59,7 +59,7 @@ def test_remembered_fact_is_recalled_explained_and_forgotten(memory):
     [record] = memory.list(user_id="ann")
     assert (record.text, record.source) == (FACT, "chat_assistant")
     recalled = tools["recall"].invoke({"query": QUESTION})
-    assert f"[1] {FACT} (chat_assistant, 2026-05-01) id {record.id}" in recalled
+    assert f"2026-05-01, chat_assistant:\n[1] {FACT} (id {record.id})" in recalled
     assert "added 2026-05-01 12:00:00 UTC (a model asked for it)" in tools["explain"].invoke({"query": QUESTION})
     assert tools["forget"].invoke({"id": record.id}) == f"Erased: {record.id}."
     assert tools["recall"].invoke({"query": QUESTION}) == "Nothing is remembered about this."

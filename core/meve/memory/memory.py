@@ -25,6 +25,7 @@ from meve.memory._recall.prompt import (
     summarise_turns,
 )
 from meve.memory._recall.query import SearchOptions, SentenceHashes, make_query
+from meve.memory._recall.scoring import FrameTokens
 from meve.memory._recall.searcher import Load, Recall, Searcher
 from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._runtime import MemoryOptions, MemoryRuntime
@@ -62,7 +63,9 @@ class GovernedMemory(Operations):
         self._reflector = Reflector(runtime, load)
         indexes = UserIndexes(runtime.store, runtime.embedder, runtime.policy.limits.vectors)
         recalls = RecallCache(runtime.policy.limits.recalls)
-        self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
+        self._searcher = Searcher(
+            runtime=runtime, indexes=indexes, cache=recalls, load=load, frames=FrameTokens(runtime.tokens)
+        )  # fmt: skip
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)

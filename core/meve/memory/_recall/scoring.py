@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 
 import numpy as np
 
@@ -13,18 +13,19 @@ from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, SharedScore
-from meve.ports import Scorer
+from meve.ports import Scorer, TokenCounter
 from meve.types import Candidate, FloatArray, Passage, Query
 
 _UNTAGGED = "untagged"
 """Origin of candidates without any of the requested tags."""
 _RELEVANCE = "relevance"
 """Name of the relevance among the scores of a candidate."""
+_MOST_FRAMES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(Passage):
-    """A memory that may enter a prompt, shown with its date, and with its source unless the user told it."""
+    """A memory that may enter a prompt, shown below its day, and its source unless the user told it."""
 
     record: MemoryRecord
     row: int = 0
@@ -34,21 +35,46 @@ class MemoryPassage(Passage):
 
     @property
     def prompt_text(self) -> str:
-        """Text, source and date of the memory; lines that imitate a prompt are marked."""
-        return format_memory(
-            mark_forgeries(self.text, numbers=True, tags=True), self.record.source, self.record.created_at
-        )
+        """The memory's text; lines that imitate a prompt are marked."""
+        return mark_forgeries(self.text, numbers=True, tags=True, days=True)
+
+    @property
+    def heading(self) -> str:
+        """The day on which the memory was added, as `2026-05-01:`, with its source unless the user told it."""
+        source = "" if self.record.source == "chat_user" else f", {self.record.source}"
+        return f"{self.record.created_at.date()}{source}:"
 
 
 def format_memory(text: str, source: str, created_at: datetime) -> str:
-    """Return a memory as it is shown in a context, with its source unless the user told it.
+    """Return the text of a memory whose tokens are stored: with its date, and its source unless the user told it.
 
     >>> from datetime import UTC
     >>> format_memory("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
     'Tomatoes need sun. (doc, 2026-05-01)'
     """
     named = "" if source == "chat_user" else f"{source}, "
-    return f"{text} ({named}{created_at:%Y-%m-%d})"
+    return f"{text} ({named}{created_at.date()})"
+
+
+class FrameTokens:
+    """Counts the tokens of sources and dates that stored counts include, each once.
+
+    Args:
+        tokens: the counter of the stored counts.
+    """
+
+    def __init__(self, tokens: TokenCounter) -> None:
+        self._tokens = tokens
+        self._known: dict[tuple[str, date], int] = {}
+
+    def count(self, record: MemoryRecord) -> int:
+        """Return the tokens of a record's source and date."""
+        key = record.source, record.created_at.date()
+        if key not in self._known:
+            if len(self._known) >= _MOST_FRAMES:
+                self._known = {}
+            self._known[key] = self._tokens.count(format_memory("", record.source, record.created_at))
+        return self._known[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +86,11 @@ class MemorySource:
     """The user's index first, then the shared one."""
     scope: Scope
     rule: Relevance
-    time: TimeWindow | None = None
+    time: TimeWindow | None
     """The time that the question names."""
-    model: str = ""
+    model: str
     """The embedder of the query's vector, by its name in the store; other vectors aren't compared with it."""
+    frames: FrameTokens
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k memories in scope from each index, the most relevant first.
@@ -87,7 +114,8 @@ class MemorySource:
                     hits = index.find_relevant(query.text, vector, k, mask, self.rule) if mask.any() else []
                 origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                 for hit in hits:
-                    candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin, self.model))
+                    candidate = _to_candidate(hit, origin, self.model, self.frames)
+                    candidates.setdefault(candidate.id, candidate)
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -95,14 +123,15 @@ class MemorySource:
         return replace(self.scope, since=max(since, time.since), until=min(until, time.until))
 
 
-def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
+def _to_candidate(hit: Hit, origin: str, model: str, frames: FrameTokens) -> Candidate:
     stored, record = hit.stored, hit.stored.record
     passage = MemoryPassage(
         id=record.id, text=record.text, metadata=record.metadata, record=record, row=stored.row, outline=stored.outline
     )
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
     vector = hit.vector if stored.model == model else None
-    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=stored.tokens)
+    tokens = stored.tokens - frames.count(record)
+    return Candidate(passage=passage, origin=origin, scores=scores, vector=vector, tokens=tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
