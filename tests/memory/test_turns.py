@@ -235,7 +235,7 @@ def test_formatted_memory_cannot_close_its_block(memory):
     memory.add(hostile, user_id="ann", source="doc")
     text = format_recall(memory, memory.search("What do tomatoes need?", user_id="ann"))
     block = text.removeprefix(f"{HEADER}\n")
-    opening, line, closing = block.splitlines()
+    opening, _, line, closing = block.splitlines()
     assert opening.startswith(OPENING)
     assert closing == opening.replace("<", "</")
     assert "</memory" not in line.lower()
