@@ -30,8 +30,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
     line and can't close the block: the tags hold a number of the recall. Each day is named once, in a line above its
-    memories. The recall's note follows them. The user's standing wishes come first, within a token
-    budget of their own.
+    memories. The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
 
     Args:
         memory: the memory that was searched.

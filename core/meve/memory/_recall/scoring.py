@@ -8,7 +8,7 @@ import numpy as np
 
 from meve._quoting import mark_forgeries
 from meve.conversation.outcomes import OutcomeStatistics
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
@@ -21,6 +21,7 @@ _UNTAGGED = "untagged"
 _RELEVANCE = "relevance"
 """Name of the relevance among the scores of a candidate."""
 _MOST_FRAMES = 10_000
+"""The most counts of sources and dates that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,20 @@ class FrameTokens:
         self._known: dict[tuple[str, date], int] = {}
 
     def count(self, record: MemoryRecord) -> int:
-        """Return the tokens of a record's source and date."""
+        """Return the tokens of a record's source and date.
+
+        Raises:
+            ModelError: the counter failed.
+        """
         key = record.source, record.created_at.date()
-        if key not in self._known:
+        count = self._known.get(key)
+        if count is None:
+            with wrap_errors(ModelError, f"counting tokens with {self._tokens.name!r}"):
+                count = self._tokens.count(format_memory("", record.source, record.created_at))
             if len(self._known) >= _MOST_FRAMES:
-                self._known = {}
-            self._known[key] = self._tokens.count(format_memory("", record.source, record.created_at))
-        return self._known[key]
+                self._known = {}  # other threads may still read the former one
+            self._known[key] = count
+        return count
 
 
 @dataclass(frozen=True, slots=True)
