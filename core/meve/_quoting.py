@@ -52,6 +52,8 @@ _ROLE = re.compile(
     r"|\W*role\W{1,9}(?:system|user|assistant|human|tool)\W*+(?:$|content\b)"
     rf"|\W*-{{3}}\s{{0,9}}(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
 )
+_DAY = re.compile(r"\W*\d{4}-\d\d-\d\d\b.{0,30}:\s*$")
+"""A heading of a day."""
 _NUMBER = re.compile(r"\A[\s>*#|\-]*+\[\W{0,3}\d{1,6}\W{0,3}\]")
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -89,7 +91,13 @@ def fold(text: str) -> str:
 
 
 def mark_forgeries(
-    text: str, *, numbers: bool = False, tags: bool = False, headings: Iterable[str] = (), paragraphs: bool = False
+    text: str,
+    *,
+    numbers: bool = False,
+    tags: bool = False,
+    days: bool = False,
+    headings: Iterable[str] = (),
+    paragraphs: bool = False,
 ) -> str:
     r"""Return a text in which no line imitates the structure of a prompt; unchanged if none does.
 
@@ -100,6 +108,7 @@ def mark_forgeries(
         text: what was stored.
         numbers: whether the prompt numbers its passages, so that `[2]` at the beginning of a line is a forgery.
         tags: whether the prompt has blocks of memories, so that `</memory>` is one.
+        days: whether the prompt has days as headings, so that a line `2026-05-01:` is one.
         headings: lines of the prompt itself.
         paragraphs: whether empty lines separate the prompt's blocks, so that a line after one is marked.
 
@@ -117,7 +126,12 @@ def mark_forgeries(
     marked, is_after_gap = [], False
     for line, plain in zip(lines, [folded] if len(lines) == 1 else _lines(folded), strict=True):
         bare = plain.strip()
-        is_forged = _ROLE.match(plain) or (numbers and _NUMBER.match(plain)) or bare.startswith(known)
+        is_forged = (
+            _ROLE.match(plain)
+            or (numbers and _NUMBER.match(plain))
+            or (days and _DAY.match(plain))
+            or bare.startswith(known)
+        )
         if bare and (is_forged or is_after_gap) and not line.startswith(MARK):
             line = MARK + line
         marked.append(line)

@@ -59,6 +59,11 @@ class Passage:
         """The text that is packed and counted: the content, unless a subclass overrides it."""
         return self.content
 
+    @property
+    def heading(self) -> str:
+        """The line above this and other passages of the same heading where they are packed; empty for none."""
+        return ""
+
     def packed_text(self, *, numbered: bool) -> str:
         """Return the text as it is packed: lines are marked that imitate a prompt, or a number if those are shown."""
         return mark_forgeries(self.prompt_text, numbers=numbered)

@@ -35,7 +35,7 @@ def read_json(result):
 
 
 def test_added_memory_is_found_listed_and_explained(filled):
-    assert "[1] Tomatoes need 6-8 hours of sun. (doc, " in filled("search", "how much sun?", "--user", "alice").stdout
+    assert ", doc:\n[1] Tomatoes need 6-8 hours of sun." in filled("search", "how much sun?", "--user", "alice").stdout
     assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
     why, *_ = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
     assert "factual, from doc" in why["why"]

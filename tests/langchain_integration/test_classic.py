@@ -78,7 +78,7 @@ def test_chain_recalls_fact_of_earlier_conversation(memory, clock, way, kind):
     assert "Rex" not in first.replace(FACT, "")
     assert f"Human: {FACT}\nAI: He is called Rex, your dog." in again
     assert "<memory" not in again
-    assert re.search(rf"<memory (\w+)>\n\[1\] {re.escape(FACT)} \(2026-05-01\)\n</memory \1>", next_day)
+    assert re.search(rf"<memory (\w+)>\n2026-05-01:\n\[1\] {re.escape(FACT)}\n</memory \1>", next_day)
     assert "Rex" not in another
     assert "Rex" not in later
     used = [e.reason for e in memory.audit.events(user_id="ann", action="use")]

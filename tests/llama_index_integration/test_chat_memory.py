@@ -28,7 +28,7 @@ from tests.llama_index_integration.chat_helpers import (
     user,
 )
 
-BLOCK = rf"{re.escape(HEADER)}\n<memory \w+>\n\[1\] {re.escape(CAT)}"
+BLOCK = rf"{re.escape(HEADER)}\n<memory \w+>\n[^\n]+:\n\[1\] {re.escape(CAT)}"
 
 
 def contents(messages):

@@ -31,7 +31,7 @@ def test_a_fact_is_remembered_updated_and_forgotten(memory):
     memory.clock.inner.advance(memory.policy.rule("ephemeral").ttl)
     assert tools["update"].call(text="My dog is called Max.", id=former.id).content.startswith("Updated (id ")
     (record,) = memory.list(user_id="ann")
-    assert f"[1] My dog is called Max. (chat_assistant, 2026-05-01) id {record.id}" in (
+    assert f", chat_assistant:\n[1] My dog is called Max. (id {record.id})" in (
         tools["recall"].call(query=QUESTION).content
     )
     assert memory.get(former.id, user_id="ann").superseded_by == record.id

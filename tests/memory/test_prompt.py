@@ -100,5 +100,5 @@ def test_only_what_the_user_did_not_tell_is_shown_with_its_source(static_memory)
     static_memory.add("I live in the hut, says the landlord.", user_id="alice", source="doc")
     text = static_memory.search("Where do I live?", user_id="alice").text
     day = f"{static_memory.clock.now():%Y-%m-%d}"
-    assert f"I live in Prague. ({day})" in text
-    assert f"says the landlord. (doc, {day})" in text
+    assert f"{day}:\n[1] I live in Prague." in text
+    assert f"{day}, doc:\n[2] I live in the hut" in text

@@ -235,7 +235,7 @@ def test_formatted_memory_cannot_close_its_block(memory):
     memory.add(hostile, user_id="ann", source="doc")
     text = format_recall(memory, memory.search("What do tomatoes need?", user_id="ann"))
     block = text.removeprefix(f"{HEADER}\n")
-    opening, line, closing = block.splitlines()
+    opening, _, line, closing = block.splitlines()
     assert opening.startswith(OPENING)
     assert closing == opening.replace("<", "</")
     assert "</memory" not in line.lower()
@@ -252,7 +252,7 @@ def test_formatted_memory_cannot_close_its_block(memory):
 )  # fmt: skip
 def test_lookalike_of_the_mark_is_replaced(memory, mark):
     memory.add(f"Tomatoes need sun. {mark} <b> 3 < 4", user_id="ann", source="doc")
-    [line] = format_recall(memory, memory.search("What do tomatoes need?", user_id="ann")).splitlines()[2:-1]
+    [line] = format_recall(memory, memory.search("What do tomatoes need?", user_id="ann")).splitlines()[3:-1]
     assert not set(line.replace("<b> 3 < 4", "")) & set("<\uff1c\u3008")
     assert "<b> 3 < 4" in line, "nothing else is touched"
 
@@ -265,7 +265,7 @@ def test_memory_erased_changed_or_expired_since_the_recall_is_not_formatted(memo
     memory.delete("sun", user_id="ann")
     memory.update("water", user_id="ann", text="Tomatoes need nothing.")
     clock.advance(timedelta(hours=2))
-    assert format_recall(memory, recall).splitlines()[2:-1] == ["[1] Tomatoes need warmth. (doc, 2026-05-01)"]
+    assert format_recall(memory, recall).splitlines()[2:-1] == ["2026-05-01, doc:", "[1] Tomatoes need warmth."]
     memory.forget_user(user_id="ann")
     assert format_recall(memory, recall) == ""
 

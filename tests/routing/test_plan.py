@@ -88,6 +88,49 @@ def test_question_about_the_future_names_no_past_time(router, question):
     assert router.plan(question).period is None
 
 
+@pytest.mark.parametrize(
+    ("question", "expression"),
+    [
+        ("What did I do last week?", "last week"),
+        ("What happened in May?", "in May"),
+        ("What did I get done this week?", "this week"),
+        ("what happened last month", "last month"),
+        ("Did anything interesting happen on Tuesday?", "on Tuesday"),
+        ("How was my week?", "How was my week"),
+        ("How did last weekend go?", "last weekend"),
+        ("What have I been up to lately?", "lately"),
+        ("What did Anna do last weekend?", "last weekend"),
+        ("What have I spent money on in the last two weeks?", "in the last two weeks"),
+        ("What were the highlights of 2025?", "of 2025"),
+    ],
+)
+def test_question_for_all_that_happened_reads_all_of_its_time(router, question, expression):
+    plan = router.plan(question)
+    assert (plan.is_complete, plan.period.expression) == (True, expression)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which places did I visit on my trip?", "What did I do in Lisbon?", "Who came to my birthday party?",
+     "What am I doing next week?", "What do I have planned for December?", "What all did I buy for the party?"],
+)  # fmt: skip
+def test_question_for_all_of_an_occasion_is_complete(router, question):
+    assert router.plan(question).is_complete
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What happened to my bike last year?", "What did I do with the old bike?", "Where did I park yesterday?",
+     "What size shoes do I wear?"],
+)  # fmt: skip
+def test_question_for_one_event_of_a_time_is_not_complete(router, question):
+    assert not router.plan(question).is_complete
+
+
+def test_recent_times_limit_no_other_question(router):
+    assert router.plan("What books have I read lately?").period is None
+
+
 KNOWN_OF_ME = (
     "What information do you hold on me?", "Sum up what you know of me.", "Who do you think I am?", "Characterise me.",
     "Write down the key facts about me.", "What sort of person would you say I am?", "Give me the gist of my life.",

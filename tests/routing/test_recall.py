@@ -259,3 +259,34 @@ def test_deep_reasoning_keeps_what_targeted_retrieval_finds(router, question):
     direct, deep = (router.recall(question, tier=tier, max_tokens=640) for tier in ("targeted", "deep"))
     assert set(ids(direct)) <= set(ids(deep))
     assert max(p.score for p in deep.passages) <= max(p.score for p in direct.passages) + 1e-6
+
+
+@pytest.mark.parametrize(
+    ("question", "ids"),
+    [
+        ("What did I do last month?", ["hike3", "sold", "prague"]),
+        ("What happened in June?", ["bike", "hike2", "pottery"]),
+        ("What have I been up to lately?", ["hike3", "sold", "prague"]),
+    ],
+)
+def test_all_that_was_told_at_a_time_is_evidence_though_no_word_matches(router, question, ids):
+    recall = router.recall(question)
+    shown = [record.id for record in recall.records]
+    assert shown[: len(ids)] == ids
+    assert (recall.matching, recall.shown) == (3, 3)
+    assert "all that match fit and are shown" in recall.note
+    assert recall.sufficiency is None  # such a question is never refused
+
+
+def test_recall_says_that_nothing_was_told_at_a_time(router):
+    recall = router.recall("What did I do yesterday?")
+    assert recall.matching == 0
+    assert recall.note.endswith("none matches.")
+
+
+def test_time_of_a_list_prefers_what_the_user_told(static_memory, clock):
+    static_memory.add("You could visit the castle.", user_id="alice", source="chat_assistant", ttl=None)
+    told = static_memory.add("I mended the gate.", user_id="alice", source="chat_user")
+    clock.advance(timedelta(days=7))
+    recall = MemoryRouter(static_memory, user_id="alice").recall("What did I do last week?")
+    assert recall.matching_ids == {told.id}

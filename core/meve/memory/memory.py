@@ -13,6 +13,7 @@ from meve.memory._feedback.reflector import ReflectionResult, Reflector
 from meve.memory._maintenance.maintenance import Maintainer
 from meve.memory._operations import Operations
 from meve.memory._recall.cache import RecallCache, drop_changed
+from meve.memory._recall.memory_passage import FrameTokens
 from meve.memory._recall.prompt import (
     LeftOutNote,
     Prompt,
@@ -62,7 +63,9 @@ class GovernedMemory(Operations):
         self._reflector = Reflector(runtime, load)
         indexes = UserIndexes(runtime.store, runtime.embedder, runtime.policy.limits.vectors)
         recalls = RecallCache(runtime.policy.limits.recalls)
-        self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load)
+        self._searcher = Searcher(
+            runtime=runtime, indexes=indexes, cache=recalls, load=load, frames=FrameTokens(runtime.tokens)
+        )  # fmt: skip
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from meve._warn_once import warn_once
 from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._deadline import DEADLINE
 from meve.pipeline._run_state import Run
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.budget import Composed, budget, fits_alone, with_counts
+from meve.pipeline.phases.budget import Composed, Cut, budget, fits_alone, with_counts
 from meve.pipeline.phases.condense import (
     RATED_SENTENCE,
     READ_SENTENCE,
@@ -41,6 +42,8 @@ class Packer:
     repeats: Relate | None
     """Tells whether a passage repeats another one; None if that isn't known."""
     verifier_name: str
+    cut: Callable[[Query, Candidate, int], Candidate] | None = None
+    """Reduces one of the best candidates to a number of tokens where a small budget can't hold it."""
 
     def shorten(self, run: Run) -> None:
         """Reduce the candidates that exceed the budget by themselves, so that none is lost for its length."""
@@ -143,7 +146,7 @@ class Packer:
             admitted = [c for c in run.candidates if c.verified or not verified_only]
             left_out = [c for c in run.candidates if verified_only and not c.verified]
             others = [Dropped(candidate=c, reason=UNVERIFIED) for c in left_out]
-            composed = self._pack(admitted, config, run.find_reason)
+            composed = self._pack(admitted, config, run.find_reason, cut=self.cut and partial(self.cut, run.query))
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed
 
@@ -166,6 +169,7 @@ class Packer:
         candidates: Sequence[Candidate],
         config: RetrieverConfig,
         find_reason: Callable[[Candidate], str] | None = None,
+        cut: Cut | None = None,
     ) -> Composed:
         with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
             return budget(
@@ -176,6 +180,7 @@ class Packer:
                 separator=config.separator,
                 citations=config.citations,
                 find_reason=find_reason,
+                cut=cut,
             )
 
     def _fills(self, run: Run) -> bool:

@@ -67,6 +67,9 @@ class Pipeline:
     """Finds what a question names and none of the texts holds, for the trace."""
     split: SplitSentences | None = None
     """Splits a text into sentences; needed for `packing="sentences"`."""
+    cut: Callable[[Query, Candidate, int], Candidate] | None = None
+    """Reduces one of the best candidates to a number of tokens where a small budget can't hold it; None leaves it
+    out."""
     verifier_name: str = ""
     calibration: Mapping[str, Any] = field(default_factory=dict)
     """The verifier's calibration, for the trace."""
@@ -118,6 +121,7 @@ class Pipeline:
             split=self.split,
             repeats=self.repeats,
             verifier_name=self.verifier_name,
+            cut=self.cut,
         )
 
     def _embed_query(self, run: Run) -> None:

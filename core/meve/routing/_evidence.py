@@ -19,6 +19,9 @@ from meve.routing._tiers import SUPPORT, Gathered, gather, phases_of
 from meve.routing.config import RouterConfig
 from meve.types import Candidate, ContextPassage, Dropped
 
+_FRAME = 10
+"""The tokens of a memory's number and day, about."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedRecall(Recall):
@@ -55,12 +58,8 @@ class RoutedRecall(Recall):
             return ""
         compared = f", of which the {self.ranked} nearest were compared" if self.ranked < self.read else ""
         shown = "all" if self.shown == self.matching else f"only {self.shown} of {self.matching}"
-        return f"{self.read} memories were searched{compared}; {shown} that match fit and are shown."
-
-    @property
-    def by_day(self) -> bool:
-        """True: each day is a heading above its memories."""
-        return True
+        told = f"{shown} that match fit and are shown" if self.matching else "none matches"
+        return f"{self.read} memories were searched{compared}; {told}."
 
     @property
     def is_empty(self) -> bool:
@@ -83,7 +82,7 @@ def _fit_budget(plan: RoutePlan, gathered: Gathered, config: RouterConfig) -> in
     """Return the plan's budget, larger if more matches for a count or a list."""
     if not gathered.matching:
         return plan.max_tokens
-    needed = sum((c.tokens or 0) + 6 for c in gathered.candidates if c.id in gathered.matching)
+    needed = sum((c.tokens or 0) + _FRAME for c in gathered.candidates if c.id in gathered.matching)
     return max(plan.max_tokens, min(needed, config.complete_tokens))
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
 from meve.memory.records import UserId
 from meve.pipeline._scorers import VerifierScorer
@@ -17,6 +18,12 @@ _ALL = 1_000_000
 """A token budget that cuts nothing: the router packs what it chooses itself."""
 _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
+
+
+def time_of(candidate: Candidate) -> datetime:
+    """Return since when a memory holds, or else when it was added."""
+    assert isinstance(candidate.passage, MemoryPassage)
+    return candidate.passage.record.valid_from or candidate.passage.record.created_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

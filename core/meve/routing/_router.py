@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from meve._quoting import quote_json
 from meve.memory._recall.time_expressions import TimeWindow, find_time
@@ -10,6 +10,7 @@ from meve.routing._classifier import IntentClassifier
 from meve.routing._llm import try_to_ask
 from meve.routing._plan import TIERS, UNGROUNDED, DecidedBy, Intent, RoutePlan, Tier
 from meve.routing._rules import Finding, asks_for_history, find_intent
+from meve.routing._topic import topic_stems
 from meve.routing.config import RouterConfig
 
 _SURE = 0.8
@@ -28,6 +29,8 @@ Reply with one word: profile, targeted or deep.
 _SENTENCE = re.compile(r"[^?]+\??")
 _FOLLOWING = re.compile(r"\W*(?:and|or|but|what about|how about)\b", re.IGNORECASE)
 """The beginning of a question that continues the one before it."""
+_LATELY = re.compile(r"\b(?:lately|recently|these days)\b", re.IGNORECASE)
+_RECENT = timedelta(days=30)
 _REPLY = re.compile(r"\W*(profile|targeted|deep)\b", re.IGNORECASE)
 
 
@@ -75,16 +78,21 @@ def route(
         tier, confidence, reason, decided_by = chosen, max(chances[chosen], 0.8), "the language model chose it", "llm"
     return RoutePlan(
         question=question, tier=tier, intent=intents[tier], confidence=round(confidence, 4), reason=reason,
-        decided_by=decided_by, max_tokens=config.budget(tier), period=_find_period(question, now),
+        decided_by=decided_by, max_tokens=config.budget(tier), period=_find_period(question, now, intents[tier]),
         history=asks_for_history(question), chances=chances,
     )  # fmt: skip
 
 
-def _find_period(question: str, now: datetime) -> TimeWindow | None:
-    """Return the past time that a question names; of `How often did I run in May? And in June?` the last one."""
+def _find_period(question: str, now: datetime, intent: Intent) -> TimeWindow | None:
+    """Return the past time that a question names; of `How often did I run in May? And in June?` the last one.
+
+    `Lately` limits only a question for all that happened: elsewhere what happened longer ago may be the answer.
+    """
     *before, last = _SENTENCE.findall(question) or [question]
     named = find_time(f"did I {last}", now) if before and _FOLLOWING.match(last) else None
-    return named or find_time(question, now)
+    named = named or find_time(question, now)
+    vague = _LATELY.search(question) if named is None and intent == "summary" and not topic_stems(question) else None
+    return named if vague is None else TimeWindow(expression=vague[0], since=now - _RECENT, until=now)
 
 
 def _explain(finding: Finding, intent: Intent) -> tuple[DecidedBy, str]:

@@ -33,6 +33,23 @@ _OPENER = (
     r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
     r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
 )
+_MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
+_SEASON = r"(?:spring|summer|autumn|fall|winter|holidays?|vacation|christmas|easter)"
+_TIME = (
+    rf"(?:{_SPAN}|{_SEASON}|{_MONTH}|{_WEEKDAY}s?|today|yesterday|tonight|lately|recently|these days|so far|morning"
+    r"|afternoon|evening|night|20\d\d)"
+)
+_AT_END = rf"(?:[\w'-]+ ){{0,6}}{_TIME}\W*$"
+"""A time at the end of a question."""
+_LONG_PERIOD = (
+    rf"\b(?:(?:last|this|past|previous) (?:\w+ )?(?:weeks?|weekends?|months?|years?|quarter|{_SEASON})|lately|recently"
+    rf"|(?:in|since|during|over) (?:{_MONTH}|20\d\d|the (?:last|past) \w+ \w+|(?:the )?{_SEASON}))\W*$"
+)
+_SOMEBODY = r"(?:i|we|you|he|she|they|(?:my|our|his|her) \w+|[^\W\d_]+(?: and (?:i|[^\W\d_]+))?)"
+_DONE = (
+    r"(?:all )?(?:do|done|doing|been (?:up to|doing)|up to|get(?:ting)? up to|get(?:ting)? done|gotten done|accomplish"
+    r"(?:ed)?|achieved?|experienced?|see|seen|visit(?:ed)?|explored?)"
+)
 _HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|believe in|want|need|usually \w+)"
 
 
@@ -89,10 +106,22 @@ _RULES = (
         r"|hobbies|goals)(?: and (?:my )?\w+)?\W*$",
     ),
     _rule(
+        "summary", "it asks for all that happened at a time or place",
+        rf"^(?:\w+ )?(?:what|who|where)(?: all)?(?:'d| did|'ve| have| has| was| were) {_SOMEBODY} {_DONE} {_AT_END}",
+        r"^(?:\w+ )?what(?: all)?(?:'d| did| have) (?:i|we) (?:do|done|see|seen|visit(?:ed)?|explored?|get up to)"
+        r" (?:in|at|on|during|while|throughout|around|together)\b",
+        rf"\b(?:what|everything|anything)(?: (?:has|have|had))?(?: \w+)? (?:happened|happen|(?:been )?going on"
+        rf"|went (?:on|wrong|well))(?! to\b) {_AT_END}",
+        rf"^how (?:was|were|did|has|have) (?:(?:my|our|the) (?:\w+ )?|(?:last|this) ){_TIME}(?: go| gone| been"
+        rf"| going)?\W*$",
+        rf"\b(?:what|everything|all(?: that)?) (?:i|we) (?:did|have done|got done) {_AT_END}",
+        rf"^what (?:am i|are we) (?:doing|up to) {_AT_END}", r"\b(?:highlights|best moments) of\b",
+    ),
+    _rule(
         "summary", "it asks for a summary",
         r"\b(?:summari[sz]e|recap|sum up|catch me up|bring me up to (?:date|speed))\b",
         r"\b(?:summary|overview|recap|timeline|history) of\b",
-        r"\bwhat (?:did|have) we (?:talked?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
+        r"\bwhat (?:did|have) we (?:talk(?:ed)?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
         r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|developed?)\b",
         r"\bwhat(?:'s| is| has been) (?:new|going on|happening) (?:with|in)\b",
     ),
@@ -113,7 +142,7 @@ _RULES = (
         r".*\b(?:ago|between|since|before|after|pass(?:ed)?|elapsed?|until|till|take|took|apart|when|been|from|spent)\b",
         r"\b(?:first|earlier|later|last|most recent(?:ly)?|earliest|latest)\b.*\bor\b",
         r"\b(?:in (?:what|which) order|(?:the )?order (?:of|in which)|chronological(?:ly)?|came (?:first|last)"
-        r"|happened (?:first|last)|from (?:earliest|oldest|first) to (?:latest|newest|last))\b",
+        rf"|happened (?:first|last(?! {_SPAN}))|from (?:earliest|oldest|first) to (?:latest|newest|last))\b",
         r"^(?:who|what|which|where)\b.*\b(?:right |shortly |just |immediately |soon )?(?:before|after) (?:the|my|i|we"
         r"|he|she|they|that|his|her|their|moving|starting|leaving|getting)\b",
         r"^did .+ (?:before|after) ",
@@ -173,12 +202,21 @@ _RULES = (
         "list", "it asks for all of several things",
         r"^(?:please |can you |could you )?(?:list|name|enumerate)\b", r"\b(?:all|every) (?:the|of|my|our|\w+s)\b",
         r"\b(?:what|which) (?:are (?:all |some of )?the|kinds|types|sorts|different|other|various|all)\b",
-        rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){{0,4}}{_NOT_PLURAL}\w{{2,}}s"
-        rf" (?:(?:in|of|at|for|from) (?:\w+ ){{1,3}})?(?:{_DOES}|{_SELF})\b",
+        rf"^(?:in |at |on |to |for |with |from )?(?:what|which) (?!(?:size|colou?r) )(?:\w+ ){{0,4}}{_NOT_PLURAL}"
+        rf"\w{{2,}}s (?:(?:in|of|at|for|from) (?:\w+ ){{1,3}})?(?:{_DOES}|{_SELF})\b",
         rf"^what are some (?:of )?(?:\w+ ){{0,3}}{_NOT_PLURAL}\w{{2,}}s\b",
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
         r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
         r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
+        rf"^(?:what|who|whom|where)(?: all)?(?:'d| did|'ve| have) (?:i|we) \w+.{{0,60}}{_LONG_PERIOD}",
+        r"\b(?:what|who) all\b",
+        r"^who(?: all)?(?:'s| is| are| was| were|) (?:came|come|coming|attended|attending|showed up|turned up|joined"
+        r"|joining|invited|(?:there )?at (?:the|my|our|his|her) (?:\w+ )?(?:party|wedding|dinner|meeting|birthday"
+        r"|barbecue|funeral|reunion|trip|lunch|event))\b",
+        r"^what (?:do|have) (?:i|we) (?:have |got )?(?:planned|coming up|going on|scheduled"
+        r"|(?:on )?(?=(?:on|for|next|this|tomorrow)\b))",
+        r"^what(?:'s| is| are) (?:coming up|on my (?:calendar|schedule|agenda)|(?:my|our) plans)\b",
+        r"^what (?:\w+ ){0,2}\w{3,}s (?:did|have) (?:i|we)\b",
         r"^(?:what|which) recurring\b", r"\bapart from\b", r"^who (?:else )?(?:is|are) in \S+ (?:family|household)\b",
         r"^do(?:es)? \S+ have (?:any )?(?:siblings|relatives|friends|children|kids|pets|hobbies)\b",
     ),

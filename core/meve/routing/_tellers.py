@@ -40,6 +40,12 @@ def prefer_teller(question: str, candidates: Sequence[Candidate]) -> list[Candid
     ]
 
 
+def choose_told(question: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates told by the user for `I`, by the assistant for what `you said`, and all for others."""
+    wanted = _find_source(question)
+    return [candidate for candidate in candidates if wanted in ("", _get_source(candidate))]
+
+
 def _find_source(question: str) -> str:
     if _ASSISTANT.search(question):
         return "chat_assistant"

@@ -13,10 +13,10 @@ from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
-from meve.routing._reader import Found, MemoryReader
+from meve.routing._reader import Found, MemoryReader, time_of
 from meve.routing._repeated_events import find_repeated
 from meve.routing._rules import counts_events
-from meve.routing._tellers import prefer_teller
+from meve.routing._tellers import choose_told, prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
 from meve.types import Candidate, Dropped
@@ -30,7 +30,7 @@ _SUPPORT_WEIGHT = 0.3
 _LEAST_SHARE = 0.5
 """The least share of the best score where a memory answers the question; weaker memories are left out then."""
 _KEPT_ANYWAY = 3
-_LENGTH_WEIGHT, _USUAL_TOKENS = 0.03, 60
+_LENGTH_WEIGHT, _USUAL_TOKENS = 0.03, 52
 """What each e-fold of length beyond the usual costs, since one long memory takes the place of several."""
 _RELEVANT = 0.5
 """The least probability of a memory for a question that needs none."""
@@ -139,8 +139,16 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
 
 
 def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozenset[str]:
-    """Return the ids of the memories that share a word of the question's topic, or are similar to the question."""
+    """Return the ids of the memories that share a word of the question's topic, or are similar to the question.
+
+    If all that happened at a time is asked for, they must have been added then instead, or both if there is a topic.
+    """
     topic = topic_stems(plan.question, plan.period)
+    if plan.intent == "summary" and plan.period is not None:
+        then = [c for c in candidates if plan.period.contains(time_of(c))]
+        about = [c for c in then if not topic or not topic.isdisjoint(stems_with_groups(c.passage.text))]
+        if about or not topic:
+            return frozenset(c.id for c in choose_told(plan.question, about) or about)
     return frozenset(
         c.id
         for c in candidates

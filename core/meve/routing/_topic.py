@@ -13,7 +13,9 @@ recent recently most more less long old day days week weeks month months year ye
 goes going went gone do done make makes made take takes took have been say said tell told mention mentioned talk
 talked discuss discussed know remember remind summarize summarise summary recap describe please today yesterday
 currently now new come came thing things stuff something anything past previous previously before after during each
-both one two three order myself which usually like compare difference better than pass passed spent spend
+both one two three order myself which usually like compare difference better than pass passed spent spend happen
+happened happening doing everything nothing up lately wrong well went busy interesting special highlights moments
+accomplish accomplished achieve achieved
 """
 _FRAME = frozenset(_LISTED.split())
 """Words of questions that say nothing about their topic."""

@@ -134,7 +134,10 @@ def validate(
 
 
 def _texts(evidence: RoutedRecall) -> list[str]:
-    return [*(p.passage.prompt_text for p in evidence.passages), *(record.text for record in evidence.standing)]
+    return [
+        *(f"{p.passage.heading} {p.passage.prompt_text}" for p in evidence.passages),
+        *(record.text for record in evidence.standing),
+    ]
 
 
 def _read(evidence: RoutedRecall) -> Told:

@@ -1,17 +1,17 @@
 """Formats recalled memories for a system message: as quoted data, separated from the user's standing wishes."""
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from meve._quoting import mark_forgeries
 from meve.errors import UnknownIdError
-from meve.memory._recall.days import group_by_day
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
 from meve.memory.records import MemoryRecord
+from meve.pipeline.phases.budget import list_passages
 
 OPENING, WISHES_OPENING = "<memory ", "<wishes "
 """The beginnings of the tags before the blocks. Each call has another number in them, which no memory can know."""
@@ -29,9 +29,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     """Return a recall as part of a system message; empty if there is nothing to show.
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
-    line and can't close the block: the tags hold a number of the recall. A recall that is `by_day` names each day once,
-    in a line above its memories. The recall's note follows them. The user's standing wishes come first, within a token
-    budget of their own.
+    line and can't close the block: the tags hold a number of the recall. Each day is named once, in a line above its
+    memories. The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -40,9 +39,9 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
         standing: whether to show the memories that stand in every prompt, instead of as data.
     """
     wishes = [r for r in recall.standing if _is_current(memory, recall, r)] if standing else []
-    shown = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
-    memory._note_left_out(len(wishes) - len(shown))
-    known = {record.id for record in shown}
+    wished = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
+    memory._note_left_out(len(wishes) - len(wished))
+    known = {record.id for record in wished}
     kept = [
         (each, each.passage)
         for each in recall.passages
@@ -50,11 +49,12 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     ]
     current = [passage for _, passage in kept if passage.id not in known]
     blocks = []
-    if shown:
-        wished = (quote_line(record.text) for record in shown)
-        blocks.append(_block(WISHES_HEADER, WISHES_OPENING, wished, recall.id[:8]))
+    if wished:
+        texts = [quote_line(record.text) for record in wished]
+        blocks.append(_block(WISHES_HEADER, WISHES_OPENING, texts, recall.id[:8]))
     if current:
-        lines = _list_by_day(current, ids=ids) if recall.by_day else _list_dated(current, ids=ids)
+        shown = [quote_line(f"{p.text} (id {p.id})" if ids else p.text) for p in current]
+        lines = list_passages(current, shown, citations=True)
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)
     return "\n".join(filter(None, blocks))
@@ -69,22 +69,6 @@ def quote_texts(texts: Iterable[str]) -> str:
 def quote_line(text: str) -> str:
     """Return a text as one line that can't be taken for a tag, a number or a role."""
     return mark_forgeries(" ".join(text.split()), numbers=True, tags=True)
-
-
-def _list_dated(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
-    """Yield a line for each memory, with its date, and its source unless the user told it."""
-    for n, passage in enumerate(passages, start=1):
-        yield f"[{n}] {quote_line(f'{passage.prompt_text} id {passage.id}' if ids else passage.prompt_text)}"
-
-
-def _list_by_day(passages: Sequence[MemoryPassage], *, ids: bool) -> Iterator[str]:
-    """Yield the heading of each day, and a line for each of its memories."""
-    n = 0
-    for heading, places in group_by_day([passage.record for passage in passages]):
-        yield heading
-        for passage in (passages[place] for place in places):
-            n += 1
-            yield f"[{n}] {quote_line(f'{passage.text} (id {passage.id})' if ids else passage.text)}"
 
 
 def _block(header: str, opening: str, lines: Iterable[str], number: str) -> str:

@@ -1,16 +1,21 @@
 """A memory as a passage of a prompt."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 
 from meve._quoting import mark_forgeries
+from meve.errors import ModelError, wrap_errors
 from meve.memory.records import MemoryRecord
+from meve.ports import TokenCounter
 from meve.types import Passage
+
+_MOST_FRAMES = 10_000
+"""The most counts of sources and dates that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(Passage):
-    """A memory that may enter a prompt, shown with its date, and with its source unless the user told it."""
+    """A memory that may enter a prompt, shown below its day, and its source unless the user told it."""
 
     record: MemoryRecord
     row: int = 0
@@ -22,10 +27,14 @@ class MemoryPassage(Passage):
 
     @property
     def prompt_text(self) -> str:
-        """Text, source and date of the memory; lines that imitate a prompt are marked."""
-        return format_memory(
-            mark_forgeries(self.text, numbers=True, tags=True), self.record.source, self.record.created_at
-        )
+        """The memory's text; lines that imitate a prompt are marked."""
+        return mark_forgeries(self.text, numbers=True, tags=True, days=True)
+
+    @property
+    def heading(self) -> str:
+        """The day on which the memory was added, as `2026-05-01:`, with its source unless the user told it."""
+        source = "" if self.record.source == "chat_user" else f", {self.record.source}"
+        return f"{self.record.created_at.date()}{source}:"
 
     def packed_text(self, *, numbered: bool) -> str:
         """See `Passage`. It is kept, since an index keeps the passage for later searches."""
@@ -36,7 +45,7 @@ class MemoryPassage(Passage):
 
 
 def format_memory(text: str, source: str, created_at: datetime) -> str:
-    """Return a memory as it is shown in a context, with its source unless the user told it.
+    """Return the text of a memory whose tokens are stored: with its date, and its source unless the user told it.
 
     >>> from datetime import UTC
     >>> format_memory("Tomatoes need sun.", "doc", datetime(2026, 5, 1, tzinfo=UTC))
@@ -44,3 +53,31 @@ def format_memory(text: str, source: str, created_at: datetime) -> str:
     """
     named = "" if source == "chat_user" else f"{source}, "
     return f"{text} ({named}{created_at.date().isoformat()})"
+
+
+class FrameTokens:
+    """Counts the tokens of sources and dates that stored counts include, each once.
+
+    Args:
+        tokens: the counter of the stored counts.
+    """
+
+    def __init__(self, tokens: TokenCounter) -> None:
+        self._tokens = tokens
+        self._known: dict[tuple[str, date], int] = {}
+
+    def count(self, record: MemoryRecord) -> int:
+        """Return the tokens of a record's source and date.
+
+        Raises:
+            ModelError: the counter failed.
+        """
+        key = record.source, record.created_at.date()
+        count = self._known.get(key)
+        if count is None:
+            with wrap_errors(ModelError, f"counting tokens with {self._tokens.name!r}"):
+                count = self._tokens.count(format_memory("", record.source, record.created_at))
+            if len(self._known) >= _MOST_FRAMES:
+                self._known = {}  # other threads may still read the former one
+            self._known[key] = count
+        return count

@@ -15,6 +15,7 @@ from meve.errors import ConfigurationError, ValidationError
 from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
+from meve.pipeline.phases.budget import list_passages
 from meve.ports import TokenCounter
 
 logger = logging.getLogger("meve")
@@ -219,14 +220,17 @@ def compose_prompt(
     marked = partial(
         mark_forgeries, numbers=True, tags=True, paragraphs=True, headings=[*HEADINGS, *(t.label for t in history)]
     )
-    facts = [marked(p.passage.prompt_text) for p in recall.passages if p.passage.id not in known]
-    facts = [f"[{n}] {fact}" for n, fact in enumerate(facts, 1)]
+    facts = [p.passage for p in recall.passages if p.passage.id not in known]
+    texts = [marked(passage.prompt_text) for passage in facts]
+
+    def list_facts() -> str:
+        return "\n".join(list_passages(facts, texts[: len(facts)], citations=True))
 
     def join() -> str:
         blocks = [
             system,
             "\n".join([heading, *map(format_wish, shown)]) if shown else "",
-            "\n".join([FACTS, *facts]) if facts else "",
+            f"{FACTS}\n{list_facts()}" if facts else "",
             f"{EARLIER}\n{marked(summary)}" if summary else "",
             "\n".join([RECENT, *(turn.label + marked(turn.text) for turn in recent)]) if recent else "",
             query,
@@ -252,7 +256,7 @@ def compose_prompt(
         tokens=count,
         system=system,
         standing="\n".join(map(format_wish, shown)),
-        facts="\n".join(facts),
+        facts=list_facts(),
         summary=summary,
         turns=tuple(recent),
         query=query,

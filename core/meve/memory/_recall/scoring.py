@@ -9,7 +9,7 @@ import numpy as np
 from meve._frozen import make_frozen
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError
-from meve.memory._recall.memory_passage import MemoryPassage
+from meve.memory._recall.memory_passage import FrameTokens, MemoryPassage
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
@@ -33,10 +33,11 @@ class MemorySource:
     """The user's index first, then the shared one."""
     scope: Scope
     rule: Relevance
-    time: TimeWindow | None = None
+    time: TimeWindow | None
     """The time that the question names."""
-    model: str = ""
+    model: str
     """The embedder of the query's vector, by its name in the store; other vectors aren't compared with it."""
+    frames: FrameTokens
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k memories in scope from each index, the most relevant first.
@@ -60,7 +61,8 @@ class MemorySource:
                     hits = index.find_relevant(query.text, vector, k, mask, self.rule) if mask.any() else []
                 origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                 for hit in hits:
-                    candidates.setdefault(hit.stored.record.id, _to_candidate(hit, origin, self.model))
+                    candidate = _to_candidate(hit, origin, self.model, self.frames)
+                    candidates.setdefault(candidate.id, candidate)
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -68,10 +70,11 @@ class MemorySource:
         return replace(self.scope, since=max(since, time.since), until=min(until, time.until))
 
 
-def _to_candidate(hit: Hit, origin: str, model: str) -> Candidate:
+def _to_candidate(hit: Hit, origin: str, model: str, frames: FrameTokens) -> Candidate:
     scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
     vector = hit.vector if hit.stored.model == model else None
-    given = {"passage": hit.passage, "origin": origin, "scores": scores, "vector": vector, "tokens": hit.stored.tokens}
+    tokens = hit.stored.tokens - frames.count(hit.stored.record)
+    given = {"passage": hit.passage, "origin": origin, "scores": scores, "vector": vector, "tokens": tokens}
     return make_frozen(Candidate, {**_BLANK, **given})
 
 

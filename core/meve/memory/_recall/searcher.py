@@ -1,5 +1,6 @@
 """Searches one user's memories by the five phases, and caches the results until one of the memories changes."""
 
+import math
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,13 +12,14 @@ from typing import Any
 from meve._fork_safety import ForkSafeLock
 from meve._telemetry import count, reported
 from meve.calibration.probability_maps import summarize_calibration
+from meve.components._sentence_splitter import split_sentences
 from meve.components.entities import resolve_entities
 from meve.errors import QueryError
 from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
-from meve.memory._recall.memory_passage import MemoryPassage
+from meve.memory._recall.memory_passage import FrameTokens, MemoryPassage
 from meve.memory._recall.query import CANDIDATES, MemoryQuery
 from meve.memory._recall.scoring import MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import UserIndex
@@ -30,10 +32,11 @@ from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
+from meve.pipeline.phases.shorten import find_pieces, rate_by_words, shorten
 from meve.pipeline.pipeline import Pipeline
 from meve.pipeline.trace import Trace
 from meve.ports import Scorer, Source
-from meve.types import Query
+from meve.types import Candidate, Query
 
 SIMILAR = 0.7
 """Minimum cosine of memories that a search compares; maintenance has more time, and compares less similar ones."""
@@ -49,11 +52,6 @@ class Recall(Context):
     standing: tuple[MemoryRecord, ...] = ()
     """The memories that stand in every prompt of this user, the oldest first: instructions, and pinned memories. They
     aren't part of `text`; `GovernedMemory.prompt` and `format_recall` show them."""
-
-    @property
-    def by_day(self) -> bool:
-        """True if each day is a heading above its memories; False if the date follows each memory."""
-        return False
 
     @property
     def note(self) -> str:
@@ -78,6 +76,7 @@ class Searcher:
     indexes: UserIndexes
     cache: RecallCache
     load: "Load"
+    frames: FrameTokens
     is_anchor: AnchorTest = field(default_factory=lambda: cached_anchor_test(resolve_entities()))
     """Decides whether a turn names something."""
 
@@ -177,6 +176,7 @@ class Searcher:
             compares_packed=True,
             already_shown=query.seen.contains if query.seen.given else None,
             tokens=self.runtime.tokens,
+            cut=self._cut,
             embedder=embedder,
             verifier_name=self.runtime.verifier.name if query.verify else "",
             calibration=summarize_calibration(self.runtime.verifier.calibration.to_dict()) if query.verify else {},
@@ -200,7 +200,8 @@ class Searcher:
         return updates if isinstance(updates, RuleUpdateJudge) else RuleUpdateJudge(self.runtime.contradiction)
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex], model: str) -> Source:
-        source = MemorySource("memory", indexes, query.scope, self.runtime.policy.relevance, query.time, model)
+        relevance = self.runtime.policy.relevance
+        source = MemorySource("memory", indexes, query.scope, relevance, query.time, model, self.frames)
         if query.window is None:
             return source
         with indexes[0].lock:
@@ -215,6 +216,13 @@ class Searcher:
             redundancy=1.0 if query.scope.include_superseded else max(SIMILAR, self.runtime.policy.merging.nominate),
             max_tokens=query.max_tokens,
         )
+
+    def _cut(self, query: Query, candidate: Candidate, most: int) -> Candidate:
+        """Return a memory reduced to the sentences that share most words with a query, and their neighbours."""
+        text = candidate.passage.text
+        pieces, headers = find_pieces(text, split_sentences)
+        ratings = rate_by_words(query.text, text, pieces)
+        return shorten(candidate, pieces, ratings, self.runtime.tokens, most, least=math.inf, headers=headers)
 
     def _notes(self, query: MemoryQuery, indexes: list[UserIndex]) -> Mapping[str, Any]:
         return {

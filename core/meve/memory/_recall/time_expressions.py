@@ -60,7 +60,8 @@ _ANY = re.compile(
     | (?:in\ |at\ )?(?:the\ )?(?P<part>{_PART})(?:[ -](?:of\ )?)(?:the\ |this\ )?
       (?:(?P<part_unit>week|month|quarter|year)|(?P<part_month>{_MONTH})(?:,?\ (?P<part_year>\d{{4}}))?)
     | (?:in\ )?(?P<month>{_MONTH})\ (?:of\ )?(?P<month_of>last|this)\ year
-    | this\ (?P<this>week|month|quarter|year)
+    | this\ (?P<this>week|weekend|month|quarter|year)
+    | how\ (?:was|were|did|has|have)\ (?:my|our)\ (?P<own>day|week|weekend|month|year)
     | (?P<weekend_since>since|over|at|on|during)\ the\ weekend
     | between\ (?P<from_day>{_WEEKDAY})\ and\ (?P<to_day>{_WEEKDAY})
     | (?P<season_since>in|over|during|since)\ (?:the\ |this\ )?(?P<season>{_SEASON})
@@ -70,14 +71,16 @@ _ANY = re.compile(
     | (?:on\ )? (?:the\ )? (?:{_DAY_OF_MONTH}|{"|".join(_ORDINALS)})\ (?:of\ )?{_MONTH} (?:\ \d{{4}})?
     | on\ {_WEEKDAY}
     | (?:in|since|during|last)\ {_MONTH} (?:\ \d{{4}})?
-    | (?:in|since|during)\ (?:19|20)\d\d
+    | (?:in|since|during|of)\ (?:19|20)\d\d
     )\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Expressions that may also name when something happens. They count only with words of `_TELLING`."""
 _TELLING = re.compile(
     r"\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)?|report(?:ed)?|ask(?:ed)?|wrote|discuss(?:ed)?"
-    r"|(?:did|was|were|had|have) (?:i|we|my|our)"
+    r"|(?:did|was|were|had|have|has|what['\u2019]d) (?:i|we|my|our)|highlights"
+    r"|(?:i|we) (?:saw|met|did|bought|went|visited)"
+    r"|(?:what|anything|everything)(?: (?!will|would)\w+)? (?:happened|happen|went)"
     r"|(?:did|was|were|had|have|has)\b[^?!.]{0,80}\bthis (?:week|month|quarter|year))\b",
     re.IGNORECASE,
 )
@@ -162,7 +165,7 @@ def _compute(named: Mapping[str, str], now: datetime) -> Window | None:
 
 def _compute_possible(named: Mapping[str, str], now: datetime) -> Window | None:
     """Do the same for expressions of `_ANY`."""
-    if unit := named.get("this"):
+    if unit := named.get("this") or named.get("own"):
         return period(unit, now)
     if unit := named.get("part_unit"):
         window = part(named["part"], period(unit, now))

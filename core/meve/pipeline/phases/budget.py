@@ -1,10 +1,11 @@
 """Pack candidates into a text under a token budget (phase 5)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from meve.ports import TokenCounter
-from meve.types import Candidate, Dropped, Selection
+from meve.types import Candidate, Dropped, Passage, Selection
 
 MERGE_MARGIN = 4
 """Tokens that joining two texts may save. A passage that exceeds the budget by more is left out without a count of the
@@ -13,6 +14,14 @@ _MARKS = 16
 """The number of citation marks that are counted at once."""
 WHITESPACE = " \t\r\n"
 """The characters that every tokenizer treats as white space."""
+SMALL = 256
+"""The most tokens of a budget in which the best candidates are cut to fit: it holds few passages, so that leaving out
+one of the best loses more than its weakest sentences."""
+_CUT, _LEAST_SHARE = 3, 0.4
+"""The number of candidates, the best first, that are cut, and the least share of one's tokens that must fit."""
+
+Cut: TypeAlias = Callable[[Candidate, int], Candidate]
+"""Returns a candidate reduced to a number of tokens, or unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +42,15 @@ def budget(
     separator: str = "\n\n",
     citations: bool = False,
     find_reason: Callable[[Candidate], str] | None = None,
+    cut: Cut | None = None,
 ) -> Composed:
     """Pack candidates in the order given; one that doesn't fit is skipped.
 
+    Passages of the same heading stand together below it, where the first of them would stand; their numbers remain
+    those of the order given.
+
     `find_reason` is asked only about candidates that fit, and returns why one is left out nevertheless, or nothing.
+    With `cut` and a budget of at most 256 tokens, those of the first three that don't fit are cut, if two fifths fit.
 
     The tokens of the whole text decide, separators and citations included. Stored counts only save work: the text is
     counted where their sum is uncertain, and at the end. With a counter that `adds_up` the sum is certain, unless the
@@ -44,7 +58,8 @@ def budget(
 
     Source: MeVe (Ottem 2025), section 3.6.
     """
-    packer = _Packer(counter, max_tokens, separator, citations, find_reason or (lambda _: ""))
+    cut = cut if max_tokens <= SMALL else None
+    packer = _Packer(counter, max_tokens, separator, citations, find_reason or (lambda _: ""), cut)
     counted = with_counts(candidates, counter)
     exact = False
     while True:
@@ -56,6 +71,23 @@ def budget(
         if exact:  # the counter is inconsistent: drop the last candidate rather than exceed the budget
             counted = [c for c in counted if c.id != kept[-1].id]
         exact = True
+
+
+def list_passages(passages: Sequence[Passage], blocks: Iterable[str], *, citations: bool) -> list[str]:
+    """Return the texts of passages as blocks of a prompt, below their headings.
+
+    Passages of the same heading stand together, where the first of them would stand.
+
+    Args:
+        passages: the passages.
+        blocks: their texts.
+        citations: whether to number the texts, in the order given.
+    """
+    below: dict[str, list[str]] = {}
+    for n, (passage, block) in enumerate(zip(passages, blocks, strict=True), start=1):
+        heading = passage.heading
+        below.setdefault(heading, [heading] if heading else []).append(f"{_mark(n)}{block}" if citations else block)
+    return [block for group in below.values() for block in group]
 
 
 def fills_budget(
@@ -102,12 +134,18 @@ class _Packer:
         separator: str,
         citations: bool,
         find_reason: Callable[[Candidate], str],
+        cut: Cut | None,
     ) -> None:
         self._counter, self._max, self._separator, self._citations = counter, max_tokens, separator, citations
-        self._find_reason = find_reason
-        self._blocks: dict[str, str] = {}
+        self._find_reason, self._cut = find_reason, cut
+        self._blocks: dict[tuple[str, tuple[int, ...] | None], str] = {}
+        """The texts of the passages, by id and remaining sentences."""
         self._marks: dict[int, int] = {}
         """The tokens of the marks before the passages, by number."""
+        self._headings: dict[str, int] = {}
+        """The tokens of the headings, with a separator."""
+        self._shown = {""}
+        """The headings above what is kept."""
         self._separator_tokens = 0
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(WHITESPACE))
         if not self._adds_up:
@@ -115,12 +153,10 @@ class _Packer:
 
     def text(self, kept: Sequence[Candidate]) -> str:
         for c in kept:
-            if c.id not in self._blocks:
-                self._blocks[c.id] = c.passage.packed_text(numbered=self._citations)
-        blocks = [self._blocks[c.id] for c in kept]
-        if self._citations:
-            blocks = [f"{_mark(n)}{block}" for n, block in enumerate(blocks, start=1)]
-        return self._separator.join(blocks)
+            if (c.id, c.sentences) not in self._blocks:
+                self._blocks[c.id, c.sentences] = c.passage.packed_text(numbered=self._citations)
+        blocks = [self._blocks[c.id, c.sentences] for c in kept]
+        return self._separator.join(list_passages([c.passage for c in kept], blocks, citations=self._citations))
 
     def pack(
         self, candidates: Sequence[Candidate], limit: int | None, *, exact: bool
@@ -128,29 +164,38 @@ class _Packer:
         """Return what fits, what doesn't, and the summed tokens; None for the sum if texts were counted."""
         kept: list[Candidate] = []
         dropped: list[Dropped] = []
-        adds_up = self._adds_up and not exact
         used, known = 0, True
-        for candidate in candidates:
+        self._shown = {""}
+        for place, candidate in enumerate(candidates):
             if limit is not None and len(kept) >= limit:
                 dropped.append(Dropped(candidate=candidate, reason="over_limit"))
                 continue
-            if adds_up:
-                total = used + self._sum_added(candidate, kept)
-            else:
-                total, used, known = self._estimate(candidate, kept, used, known, exact)
+            total, used, known = self._measure(candidate, kept, used, known, exact)
+            if total > self._max and place < _CUT and (shorter := self._shorten(candidate, total)) is not None:
+                candidate = shorter
+                total, used, known = self._measure(candidate, kept, used, known, exact)
             if total > self._max:
                 dropped.append(Dropped(candidate=candidate, reason="over_budget"))
             elif reason := self._find_reason(candidate):
                 dropped.append(Dropped(candidate=candidate, reason=reason))
             else:
                 kept.append(candidate)
+                self._shown.add(candidate.passage.heading)
                 used = total
-        return kept, dropped, used if adds_up else None
+        return kept, dropped, used if self._adds_up and not exact else None
 
-    def _estimate(
+    def _shorten(self, candidate: Candidate, total: int) -> Candidate | None:
+        """Return a candidate cut to fit, given the tokens with all of it; None if too little of it would be left."""
+        tokens = candidate.tokens or 0
+        room = self._max - total + tokens
+        return self._cut(candidate, room) if self._cut is not None and room >= _LEAST_SHARE * tokens else None
+
+    def _measure(
         self, candidate: Candidate, kept: Sequence[Candidate], used: int, known: bool, exact: bool
     ) -> tuple[int, int, bool]:
         """Return the tokens with the candidate, those without it, and whether the former were counted."""
+        if self._adds_up and not exact:
+            return used + self._sum_added(candidate, kept), used, known
         if not known and used + self._estimate_added(candidate, kept) > self._max:
             used, known = self._counter.count(self.text(kept)), True
         total = used + self._estimate_added(candidate, kept)
@@ -163,10 +208,20 @@ class _Packer:
         )
 
     def _estimate_added(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
-        return (candidate.tokens or 0) + (self._separator_tokens if kept else 0)
+        separator = self._separator_tokens if kept else 0
+        return (candidate.tokens or 0) + separator + self._count_heading(candidate.passage.heading)
 
     def _sum_added(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
-        return (candidate.tokens or 0) + (self._count_mark(len(kept) + 1) if self._citations else 0)
+        mark = self._count_mark(len(kept) + 1) if self._citations else 0
+        return (candidate.tokens or 0) + mark + self._count_heading(candidate.passage.heading)
+
+    def _count_heading(self, heading: str) -> int:
+        """Return the tokens of a heading, 0 if it is shown already."""
+        if heading in self._shown:
+            return 0
+        if heading not in self._headings:
+            self._headings[heading] = self._counter.count(heading) + (0 if self._adds_up else self._separator_tokens)
+        return self._headings[heading]
 
     def _count_mark(self, n: int) -> int:
         if n not in self._marks:
