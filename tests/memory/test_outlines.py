@@ -27,7 +27,7 @@ STATEMENTS = [
     "I live with my two cats and the old dog of my parents in a small flat near the station in Hamburg",
     "My café in Köln isn’t open on Mondays.", "My café in Köln is open on Mondays.", "", "?!",
 ]  # fmt: skip
-RULES = "1 26a17af3184556d3"
+RULES = "2 4fea45c9464badf2"
 
 
 def outlined(text):
