@@ -21,7 +21,7 @@ export TOKENIZERS_PARALLELISM := false
 # every process would compile every module anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types layers tests postgres soak wheel release pythons requirements licences advisories lowest fix clean
+.PHONY: help demo test lint types layers docs tests postgres soak wheel release pythons requirements licences advisories lowest fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -45,7 +45,7 @@ $(VENV)/.dev: $(VENV)/.demo
 demo: $(VENV)/.demo ## Index the Python language reference and answer questions from it
 	@$(BIN)/meve demo
 
-test: lint types layers wheel ## All checks; the tests run against the built wheel
+test: lint types layers docs wheel ## All checks; the tests run against the built wheel
 
 lint: $(VENV)/.dev ## Style (ruff)
 	$(BIN)/ruff check .
@@ -57,6 +57,13 @@ types: $(VENV)/.dev ## Types (mypy, strict)
 
 layers: $(VENV)/.dev ## Imports go downward only (import-linter)
 	$(BIN)/lint-imports
+
+$(VENV)/.docs: $(VENV)/.demo
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## Build the documentation site in build/site; broken links, and pages that are missing, fail
+	$(BIN)/python -m recipes.site.build
 
 tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, docs and docstrings
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "licences.md"
-DEVELOPMENT = ("dev", "dev-without-torch", "testing", "bench", "peers")
+DEVELOPMENT = ("dev", "dev-without-torch", "testing", "bench", "docs", "peers")
 """Extras that only tests and benchmarks need."""
 SHORT = {
     "Apache": "Apache-2.0", "Apache2.0": "Apache-2.0", "Apache 2.0 License": "Apache-2.0", "MIT License": "MIT",

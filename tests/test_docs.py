@@ -3,14 +3,21 @@
 pytest runs the pages themselves as well.
 """
 
+import ast
 import codeop
 import re
 from pathlib import Path
 
 import pytest
+import yaml
+
+from meve.memory import Policy
+from recipes.site.build import read_navigation
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+TESTS_OF_PROMISES = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (DOCS / "security.md").read_text(encoding="utf-8"))
 
 
 def first_refused_line(block):
@@ -46,3 +53,39 @@ def test_python_examples_can_be_pasted_into_a_session(page):
 )
 def test_refused_line_is_found(block, line):
     assert first_refused_line(block) == line
+
+
+def test_every_promise_of_the_security_page_names_a_test():
+    promises = re.findall(r"^- (.+(?:\n  .+)*)", (DOCS / "security.md").read_text(encoding="utf-8"), re.M)
+    assert len(promises) > 40
+    assert [promise for promise in promises if "::test_" not in promise] == []
+
+
+@pytest.mark.parametrize(("file", "name"), TESTS_OF_PROMISES, ids=lambda part: part.rpartition("/")[2])
+def test_test_of_a_promise_exists(file, name):
+    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+    assert name in {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def policy_values(section, prefix=""):
+    """Yield the name of each key of a policy with its value, without those of classes."""
+    for key, value in section.items():
+        if isinstance(value, dict) and key not in ("classes", "tags"):
+            yield from policy_values(value, f"{prefix}{key}.")
+        elif key != "classes":
+            yield prefix + key, value
+
+
+def test_policy_reference_names_every_key_with_its_default():
+    page = (DOCS / "policy.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| `?([^|`]+)`? \|", page, re.M))
+    policy = yaml.safe_load(Policy().to_yaml())
+    assert {key: yaml.safe_load(value) for key, value in rows.items()} == dict(policy_values(policy))
+    assert set(re.findall(r"^\| `classes\.\*\.(\w+)` ", page, re.M)) == set(policy["classes"]["factual"])
+
+
+def test_site_has_every_page_in_its_navigation():
+    named = list(read_navigation())
+    pages = [page.relative_to(ROOT).as_posix() for page in DOCS.rglob("*.md")]
+    notebooks = [f"notebooks/{file.stem}.md" for file in (ROOT / "notebooks").glob("*.ipynb")]
+    assert sorted(name for name in named if name.startswith(("docs/", "notebooks/"))) == sorted(pages + notebooks)

@@ -118,11 +118,7 @@ class MeVeStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Run `batch` in the memory's thread; concurrent writes share a transaction.
-
-        Raises:
-            As `batch`.
-        """
+        """Run `batch` in the memory's thread; concurrent writes share a transaction. Errors are those of `batch`."""
         operations = list(ops)
         changes, reads = self._changes(operations), self._reads(operations)  # here, since they depend on the run
         results: list[Any] = [None] * len(operations)

@@ -20,14 +20,25 @@ def read_commands(page):
 
 
 def matches_page(output, expected):
-    """Return whether the output matches a page, where … stands for the rest of a word or a line."""
-    return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), output) is not None
+    """Return whether the output matches a page, where … stands for the rest of a word or a line, or alone for lines."""
+    lines = [
+        "(?:.*\n)+" if line == "…\n" else ".*".join(map(re.escape, line.split("…")))
+        for line in expected.splitlines(keepends=True)
+    ]
+    return re.fullmatch("".join(lines), output) is not None
 
 
-def test_documented_memory_commands_print_what_the_page_shows(meve, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("page", "kinds"),
+    [
+        ("memory-command-line.md", {"meve", "export", "echo", "head"}),
+        ("privacy-requests.md", {"meve", "export", "head"}),
+    ],
+)
+def test_documented_memory_commands_print_what_the_page_shows(page, kinds, meve, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     seen = []
-    for command, expected in read_commands("memory.md"):
+    for command, expected in read_commands(page):
         words = shlex.split(command)
         seen.append(words[0])
         if words[0] == "export":
@@ -39,7 +50,7 @@ def test_documented_memory_commands_print_what_the_page_shows(meve, tmp_path, mo
             assert (result.exit_code != 0) == expected.startswith("error: ")
         else:
             subprocess.run(command, shell=True, check=True)
-    assert {"meve", "export", "echo", "head"} <= set(seen)
+    assert kinds <= set(seen)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +58,10 @@ def test_documented_memory_commands_print_what_the_page_shows(meve, tmp_path, mo
 )
 def test_example_that_differs_is_detected(expected, is_like):
     assert matches_page("a b c\n", expected) is is_like
+
+
+@pytest.mark.parametrize(
+    ("expected", "is_like"), [("a\n…\n", True), ("a…\n", False), ("a\n", False), ("b\n…\n", False)]
+)
+def test_line_of_dots_alone_stands_for_lines(expected, is_like):
+    assert matches_page("a\nb\nc\n", expected) is is_like

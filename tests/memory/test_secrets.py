@@ -171,7 +171,7 @@ def test_own_detector_replaces_the_patterns(file):
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_detector_of_personal_data_is_asked_at_every_door(file, door):
-    """The detector of docs/memory.md, over an engine that answers as Presidio's does."""
+    """The detector of docs/memory-secrets.md, over an engine that answers as Presidio's does."""
 
     class Engine:
         def analyze(self, text, language, score_threshold):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from meve.calibration.thresholds import area_under_curve
+from meve.components.verifiers import load_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError, ModelNotFoundError, TrainingError
 from meve.testing.tiny_models import save_tiny_model
@@ -62,6 +63,14 @@ def weights(folder: Path) -> np.ndarray:
     from safetensors.numpy import load_file
 
     return np.concatenate([w.reshape(-1) for _, w in sorted(load_file(folder / "model.safetensors").items())])
+
+
+def test_training_goes_on_from_the_verifier_that_ships(tmp_path):
+    pytest.importorskip("onnx")
+    folder = fine_tune("meve-verifier-1", pairs(2), tmp_path / "further", replace(QUICK, learning_rate=1e-6))
+    further, shipped = CrossEncoderVerifier.from_name(str(folder), device="cpu"), load_verifier()
+    asked = "How often should I water tomatoes?", ["Water tomatoes twice a week.", "The treaty was signed in 1648."]
+    assert further.raw_scores(*asked) == pytest.approx(shipped.raw_scores(*asked), abs=0.3)
 
 
 def test_training_learns_relevance(base, tmp_path):

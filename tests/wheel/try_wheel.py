@@ -24,7 +24,8 @@ LANGCHAIN = {
 OTHERS = ("llama-index", "kernel", "serve", "postgres", "qdrant", "otel", "personal-data")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
-FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "pyproject.toml")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py")
+CONFIGURATIONS = ("pyproject.toml", "mkdocs.yml")
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 
 
@@ -88,7 +89,7 @@ def run_all_tests(wheel: Path, work: Path) -> None:
     tree.mkdir()
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, tree / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in FILES:
+    for file in FILES + CONFIGURATIONS:
         shutil.copy(ROOT / file, tree / file)
     if (data := ROOT.parent / "shared").is_dir():
         (work / "shared").symlink_to(data)  # evaluation data beside the project

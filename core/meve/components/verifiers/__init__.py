@@ -53,7 +53,7 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
         verifier: None for the bundled cross-encoder; `cosine` for the calibrated cosine of all-MiniLM-L6-v2; another
             name or folder for that cross-encoder.
         device: such as `cpu`, `cuda` or `cuda:1`. The bundled cross-encoder runs on ONNX Runtime for None and `cpu`,
-            and on torch for others, which needs `pip install 'meve[onnx]'` and rounds less (docs/retrieval.md).
+            and on torch for others, which needs `pip install 'meve[onnx]'` and rounds less (docs/retrieval-models.md).
             For another cross-encoder, None lets torch choose. `cosine` takes None only.
 
     Raises:
