@@ -53,7 +53,9 @@ def index(
     ] = None,
     dense: Annotated[
         str | None,
-        typer.Option(help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf"),
+        typer.Option(
+            help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf|rabitq"
+        ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip files with more bytes.")] = 20_000_000,
     max_seconds: Annotated[float, typer.Option(help="Skip files that take longer to read.")] = 120.0,
