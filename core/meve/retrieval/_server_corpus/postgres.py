@@ -207,13 +207,15 @@ class PostgresServer:
         found = _hits(self._database.query(f"SELECT {_COLUMNS}, 0.0 FROM {self._table} ORDER BY place LIMIT 1"))
         return found[0] if found else None
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage, in the order in which they were added, page by page."""
+    def passages(self, where: Filter | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, in the order in which they were added, page by page."""
+        condition, values = make_condition(where)
         after = 0
         while True:
             page = self._database.query(
-                f"SELECT place, id, title, text, stated FROM {self._table} WHERE place > ? ORDER BY place LIMIT ?",
-                (after, PAGE),
+                f"SELECT place, id, title, text, stated FROM {self._table} WHERE place > ? AND {condition} "
+                "ORDER BY place LIMIT ?",
+                (after, *values, PAGE),
             )
             yield from (Passage(id=id, title=title, text=text, metadata=stated) for _, id, title, text, stated in page)
             if len(page) < PAGE:
