@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve._extras import require
 from meve.cli._index_place import Collection, IndexPlace, is_on_server
 from meve.cli._render import (
     UNPRINTABLE,
@@ -115,7 +116,9 @@ def _index_on_ray(
     verifier: str | None, dense: str | None, chunking: "Chunking", max_bytes: int, max_seconds: float,
 ) -> None:  # fmt: skip
     from meve.ingest import ingest_on_ray
+    from meve.ingest.ray_shards import NEEDS
 
+    require("meve index", NEEDS)
     if not is_on_server(to, collection):
         raise ConfigurationError(f"--ray needs the URL of a server in --to, got {to!r}: processes share no folder")
     open_retriever = partial(_open, to, collection, embedder, verifier, dense)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from meve._extras import require_imports
+from meve._extras import require
 from meve.clock import SystemClock
 from meve.errors import ConfigurationError, DuplicateIdError, IngestError
 from meve.ingest._converter import Converter
@@ -64,8 +64,7 @@ def ingest_on_ray(
             range.
         IngestError: nothing exists there, nothing can be read, or a worker failed; what was written stays.
     """
-    with require_imports("indexing on Ray", NEEDS):
-        pass
+    require("indexing on Ray", NEEDS)
     check_limits(max_bytes, max_seconds)
     listing = find_files(Path(path))
     retriever = open_retriever()
@@ -118,7 +117,7 @@ class _Task:
         """Ingest a shard. What an earlier attempt completed isn't read again."""
         settings = self.settings(retriever)
         for attempt in range(ATTEMPTS):
-            stored = retriever._corpus.passages(own_passages(self.root, files))  # type: ignore[call-arg]
+            stored = retriever.iterate(own_passages(self.root, files))
             run = self.make_run(retriever, read_record(stored, self.root, settings))
             try:
                 read_files(run, retriever, self.root, {name: Path(file) for name, file in files.items()}, settings)

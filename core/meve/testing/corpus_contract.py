@@ -201,6 +201,7 @@ class CorpusContract:
     def test_filter_matches_passages_added_later(self, retriever: Retriever) -> None:
         assert _candidates(retriever, "blue sky", where={"lang": "en"}) == ["sky"]
         retriever.add([Passage(id="new", text=f"{SKY} Indeed.", metadata={"lang": "en"})])
+        assert {p.id for p in retriever.iterate({"lang": ["en", "it"]})} == {"new", "sky"}
         assert set(_candidates(retriever, "blue sky", where={"lang": "en"})) == {"new", "sky"}
 
     def test_each_operator_admits_exactly_what_it_says(self, make: Make) -> None:

@@ -73,7 +73,7 @@ class IvfIndex(FaissIndex):
     def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:
         if not self.trained:
             return np.empty(0, dtype=np.int64)
-        probes = count_probes(self._index.nlist, self._probes, share)
+        probes = count_probes(self._index.nlist, self._probes, share, 16)
         parameters = faiss.SearchParametersIVF(nprobe=probes, sel=build_selector(mask))
         _, neighbours = self._index.search(query[None], k, params=parameters)
         positions: PositionArray = neighbours[0]
@@ -106,9 +106,9 @@ def count_lists(count: int, lists: int | None) -> int:
     return lists or min(int(4 * math.sqrt(count)), count // POINTS_PER_LIST)
 
 
-def count_probes(lists: int, probes: int | None, share: float) -> int:
-    """Return how many lists to read if a share of the vectors, in (0, 1], is allowed."""
-    return min(lists, math.ceil((probes or max(8, lists // 16)) / share))
+def count_probes(lists: int, probes: int | None, share: float, part: int) -> int:
+    """Return how many lists to read if a share of the vectors, in (0, 1], is allowed; by default one of `part`."""
+    return min(lists, math.ceil((probes or max(8, lists // part)) / share))
 
 
 def limit_training(index: Any) -> None:  # noqa: ANN401 - FAISS has no types

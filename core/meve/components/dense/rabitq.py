@@ -136,7 +136,7 @@ class RabitqIndex(FaissIndex):
     Args:
         dimension: the length d of a vector.
         lists: the number of lists, at least 1; None for about 4 · sqrt(n), chosen again as the index grows.
-        probes: how many lists a search reads, at least 1; None for a sixteenth, and at least 8. A filter increases it.
+        probes: how many lists a search reads, at least 1; None for a quarter, and at least 8. A filter increases it.
         rescored: how many vectors are compared for each that is wanted, at least 1; 200 in any case. Vectors of less
             than a hundred numbers need more.
 
@@ -150,7 +150,7 @@ class RabitqIndex(FaissIndex):
     mapped = ("vectors",)
 
     def __init__(
-        self, dimension: int, *, lists: int | None = None, probes: int | None = None, rescored: int = 10
+        self, dimension: int, *, lists: int | None = None, probes: int | None = None, rescored: int = 20
     ) -> None:
         check_lists(lists, probes)
         if rescored < 1:
@@ -203,7 +203,7 @@ class RabitqIndex(FaissIndex):
         if codes is None:
             return np.empty(0, dtype=np.int64)
         depth = max(LEAST_RESCORED, k * self._rescored)
-        return codes.search(query, depth, count_probes(codes.index.nlist, self._probes, share), mask)
+        return codes.search(query, depth, count_probes(codes.index.nlist, self._probes, share, 4), mask)
 
     def _get_vectors(self, positions: PositionArray) -> FloatArray:
         vectors: MappedVectors = self._index.vectors
