@@ -14,6 +14,7 @@ DEVELOPMENT = ("dev", "dev-without-torch", "testing", "bench", "docs", "peers")
 """Extras that only tests and benchmarks need."""
 SHORT = {
     "Apache": "Apache-2.0", "Apache2.0": "Apache-2.0", "Apache 2.0 License": "Apache-2.0", "MIT License": "MIT",
+    "Apache 2.0": "Apache-2.0",
     "Apache Software License": "Apache-2.0", "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }  # fmt: skip
 HEAD = """# Licences of dependencies

@@ -31,6 +31,10 @@ def hide_packages(monkeypatch):
     ("absent", "command", "needs"),
     [
         (["psutil", "matplotlib"], ["bench", "speed"], "'matplotlib' and 'psutil', which aren't installed: {bench}"),
+        (
+            ["ray", "pyarrow"], ["index", ".", "--to", "qdrant://:memory:", "--collection", "c", "--ray", "auto"],
+            "'ray' and 'pyarrow', which aren't installed: {ray}",
+        ),
         (["psutil"], ["bench", "speed", "--sizes", "1500"], "'psutil', which isn't installed: {bench}"),
         (["matplotlib"], ["bench", "memory", "--quick"], "'matplotlib', which isn't installed: {bench}"),
         (

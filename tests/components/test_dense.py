@@ -1,6 +1,9 @@
 """Test the dense indexes: the contract, and FAISS-specific behaviour."""
 
 import _thread
+import mmap
+import os
+import resource
 import signal
 import threading
 import time
@@ -8,12 +11,14 @@ import time
 import numpy as np
 import pytest
 
+from meve.components._array_files import write_arrays
 from meve.components.dense import FLAT_UP_TO, HNSW_UP_TO, dense_class, make_dense
 from meve.components.dense import _faiss_index as dense_base
 from meve.components.dense.flat import FlatIndex
 from meve.components.dense.hnsw import HnswIndex
 from meve.components.dense.ivf import IvfIndex
-from meve.errors import ConfigurationError, IndexMismatchError, VectorError
+from meve.components.dense.rabitq import RabitqIndex
+from meve.errors import ConfigurationError, IndexCorruptError, IndexMismatchError, StorageError, VectorError
 from meve.testing.dense_contract import DenseIndexContract
 
 
@@ -50,6 +55,16 @@ class TestIvf(DenseIndexContract):
     @pytest.fixture
     def make_index(self):
         return lambda dimension: IvfIndex(dimension, lists=8, probes=4)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # interrupted while a file is closed
+class TestRabitq(DenseIndexContract):
+    exact = False
+    interrupted_size = 310
+
+    @pytest.fixture
+    def make_index(self):
+        return lambda dimension: RabitqIndex(dimension, lists=8, probes=4, rescored=40)
 
 
 def make_clusters(count, dimension=8, seed=0):
@@ -104,7 +119,7 @@ def test_filter_widens_graph_search(monkeypatch):
 def test_equal_vectors_score_equally_in_every_index():
     vectors, query = make_clusters(3000, 33), make_clusters(1, 33, seed=1)[0]
     scores = set()
-    for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8)):
+    for index in (FlatIndex(33), HnswIndex(33), IvfIndex(33, lists=8), RabitqIndex(33, lists=8, rescored=3000)):
         index.add(np.arange(3000), vectors)
         best = int(index.search(query, 1)[0][0])
         scores |= {index.search(query, 1)[1].item(), index.search(query, 1, np.array([best]))[1].item()}
@@ -120,16 +135,99 @@ def test_tombstones_never_exceed_dead_share():
     assert index._index.ntotal < 200
 
 
-def test_ivf_trains_once_large_enough():
-    index = IvfIndex(8)
+@pytest.mark.parametrize(
+    ("make", "count"), [(IvfIndex, lambda i: i._index.nlist), (RabitqIndex, lambda i: i._index.codes.index.nlist)]
+)
+def test_inverted_file_trains_once_large_enough(make, count):
+    index = make(8)
     index.add(np.arange(9_999), make_clusters(9_999))
     assert not index.trained
     index.add(np.array([9_999]), make_clusters(1))
     assert index.trained
-    lists = index._index.nlist
+    lists = count(index)
     index.add(np.arange(10_000, 41_000), make_clusters(31_000, seed=2))
-    assert index._index.nlist > lists
+    assert count(index) > lists
     assert index.vectors(np.array([12_345])).tolist() == make_clusters(31_000, seed=2)[2_345:2_346].tolist()
+
+
+class TestRabitqFiles:
+    @pytest.fixture
+    def saved(self, tmp_path):
+        """Return a trained index and the file that it was saved to."""
+        index = RabitqIndex(8, lists=8)
+        index.add(np.arange(2_000), make_clusters(2_000))
+        index.save(tmp_path / "index")
+        return index, tmp_path / "index"
+
+    def test_loaded_vectors_stay_in_the_file(self, saved):
+        index, path = saved
+        loaded = RabitqIndex.load(path)
+        held = loaded._index.vectors.as_one()
+        while isinstance(held, np.ndarray | memoryview):
+            held = held.obj if isinstance(held, memoryview) else held.base
+        assert isinstance(held, mmap.mmap)
+        loaded.add(np.array([2_000]), make_clusters(1, seed=5))
+        loaded.save(path.with_name("again"))
+        again = RabitqIndex.load(path.with_name("again"))
+        assert (again.vectors(np.arange(2_001))[:-1] == index.vectors(np.arange(2_000))).all()
+        assert (again.vectors(np.array([2_000])) == make_clusters(1, seed=5)).all()
+
+    def test_forked_process_and_its_parent_keep_apart(self, saved):
+        index, _ = saved
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            index.add(np.array([2_000]), 5 * make_clusters(1, seed=5))
+            os.write(writer, index.vectors(np.array([2_000, 0])).tobytes())
+            os._exit(0)
+        os.waitpid(child, 0)
+        index.add(np.array([2_000]), make_clusters(1, seed=6))
+        theirs = np.frombuffer(os.read(reader, 1_000), dtype=np.float32).reshape(2, 8)
+        os.close(reader)
+        os.close(writer)
+        assert (theirs == np.concatenate([5 * make_clusters(1, seed=5), make_clusters(2_000)[:1]])).all()
+        assert (index.vectors(np.array([2_000])) == make_clusters(1, seed=6)).all()
+
+    def test_full_disk_is_reported_and_loses_nothing(self, saved):
+        index, _ = saved
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+        try:
+            with pytest.raises(StorageError, match=r"TMPDIR.*nothing was added"):
+                index.add(np.arange(2_000, 12_000), make_clusters(10_000, seed=5))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert len(index) == 2_000
+        index.add(np.array([2_000]), 9 * make_clusters(1))
+        assert index.search(make_clusters(1)[0], 1)[0].tolist() == [2_000]
+
+    @pytest.mark.parametrize(
+        ("name", "change"),
+        [
+            ("ids", lambda ids: ids + 1),
+            ("ids", lambda ids: ids - 2**40),
+            ("ids", np.zeros_like),
+            ("sizes", lambda sizes: np.append(sizes[:-1], sizes[-1] + 2**40)),
+            ("sizes", lambda sizes: np.append(-sizes[:1], sizes[1:])),
+            ("sizes", lambda sizes: sizes[:-1]),
+            ("codes", lambda codes: codes[:-1]),
+            ("codes", lambda codes: codes.astype(np.float32)),
+            ("centroids", lambda centroids: centroids * np.nan),
+            ("centroids", lambda centroids: centroids[:0]),
+            ("rotation", lambda rotation: rotation[:, :-1]),
+            ("vectors", lambda vectors: vectors.astype(np.float64)),
+            ("vectors", lambda vectors: vectors[:-1]),
+            ("vectors", lambda vectors: vectors.ravel()),
+            ("vectors", np.asfortranarray),
+        ],
+    )
+    def test_forged_file_is_refused(self, saved, name, change):
+        index, path = saved
+        header = {"dimension": 8, "options": index._options()}
+        arrays = {"rows": index._rows.rows, "alive": index._rows.alive, **index._to_arrays(index._index)}
+        write_arrays(path, "rabitq", header, {**arrays, name: change(arrays[name])})
+        with pytest.raises(IndexCorruptError):
+            RabitqIndex.load(path)
 
 
 @pytest.fixture
@@ -141,7 +239,7 @@ def ctrl_c():
 
 
 @pytest.mark.usefixtures("ctrl_c")
-@pytest.mark.parametrize("make", [HnswIndex, IvfIndex])
+@pytest.mark.parametrize("make", [HnswIndex, IvfIndex, RabitqIndex])
 def test_add_interrupted_inside_faiss_has_no_effect(make, tmp_path):
     """FAISS checks for Ctrl-C while it links or trains, and stops halfway."""
     vectors = make_clusters(60_000, 32)
@@ -204,7 +302,14 @@ def test_make_dense_accepts_kind_or_index():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: HnswIndex(4, m=1), lambda: HnswIndex(4, ef_search=0), lambda: IvfIndex(4, lists=0)]
+    "make",
+    [
+        lambda: HnswIndex(4, m=1),
+        lambda: HnswIndex(4, ef_search=0),
+        lambda: IvfIndex(4, lists=0),
+        lambda: RabitqIndex(4, probes=0),
+        lambda: RabitqIndex(4, rescored=0),
+    ],
 )
 def test_invalid_settings_raise(make):
     with pytest.raises(ConfigurationError):

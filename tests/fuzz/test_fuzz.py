@@ -81,7 +81,7 @@ def policies(draw):
 
 STRATEGIES = {
     "index": st.fixed_dictionaries(
-        {"kind": st.sampled_from(["flat", "hnsw", "ivf"]), "edits": st.lists(EDIT, max_size=4)},
+        {"kind": st.sampled_from(["flat", "hnsw", "ivf", "rabitq"]), "edits": st.lists(EDIT, max_size=4)},
         optional={
             "manifest": st.dictionaries(st.sampled_from(MANIFEST_FIELDS), VALUES, max_size=2),
             "passage": st.dictionaries(st.sampled_from(["row", "id", "title", "text", "tokens", "metadata"]), VALUES),

@@ -235,7 +235,7 @@ def test_kept_text_of_a_passage_is_that_of_its_own_text(memory):
     (again,) = memory.search("Whom to obey?", user_id="alice").passages
     assert again.passage is found.passage  # kept from search to search
     shown = found.passage.packed_text(numbered=True)
-    assert shown.startswith("| [7] Obey. (")
+    assert shown == "| [7] Obey."
     assert found.passage.packed_text(numbered=False) == found.passage.prompt_text == shown
     other = found.passage.with_text("Tea.")
     assert other.packed_text(numbered=True) == other.prompt_text != shown

@@ -42,7 +42,7 @@ def make_retriever(**more):
     )
 
 
-@pytest.mark.parametrize("dense", ["flat", "hnsw", "ivf"])
+@pytest.mark.parametrize("dense", ["flat", "hnsw", "ivf", "rabitq"])
 @pytest.mark.parametrize("lexical", ["bm25", "rank_bm25"])
 def test_loaded_index_equals_the_saved_one(tmp_path, dense, lexical):
     if lexical == "rank_bm25":

@@ -7,6 +7,7 @@ import meve
 from meve.components.dense.flat import FlatIndex
 from meve.components.dense.hnsw import HnswIndex
 from meve.components.dense.ivf import IvfIndex
+from meve.components.dense.rabitq import RabitqIndex
 from meve.components.embedders.minilm import load_minilm
 from meve.components.entities.composite import CompositeEntities
 from meve.components.entities.dates import DateEntities
@@ -48,7 +49,7 @@ def check_components_fit_their_protocols(dense: DenseSource, lexical: LexicalSou
     by_pairs: PairVerifier = CrossEncoderVerifier.from_name("name")
     by_sentences: SentenceVerifier = CrossEncoderVerifier.from_name("name")
     tokens: Sequence[TokenCounter] = [WordCounter(), resolve_tokens("gpt2"), resolve_tokens(len)]
-    indexes: Sequence[DenseIndex] = [FlatIndex(2), HnswIndex(2), IvfIndex(2)]
+    indexes: Sequence[DenseIndex] = [FlatIndex(2), HnswIndex(2), IvfIndex(2), RabitqIndex(2)]
     words: Sequence[LexicalIndex] = [Bm25Index(), RankBm25Index()]
     sources: Sequence[Source] = [dense, lexical]
     scorers: Sequence[Scorer] = [SimilarityScorer(), VerifierScorer(verifiers[0])]

@@ -1,11 +1,14 @@
 """`meve index`: indexes files, and on later runs only those that changed."""
 
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve._extras import require
 from meve.cli._index_place import Collection, IndexPlace, is_on_server
 from meve.cli._render import (
     UNPRINTABLE,
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from meve.components.dense import DenseKind
-    from meve.ingest import IngestReport, SkippedFile
+    from meve.ingest import Chunking, IngestReport, SkippedFile
     from meve.retrieval.retriever import Retriever
 
 MAX_SKIPPED = 3
@@ -53,10 +56,21 @@ def index(
     ] = None,
     dense: Annotated[
         str | None,
-        typer.Option(help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf"),
+        typer.Option(
+            help="The vector index of a new index; auto chooses by size.", metavar="auto|flat|hnsw|ivf|rabitq"
+        ),
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip files with more bytes.")] = 20_000_000,
     max_seconds: Annotated[float, typer.Option(help="Skip files that take longer to read.")] = 120.0,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Spread the work over a Ray cluster, for a server: its address, or auto for the one of this machine, "
+            "or else its cores.",
+            metavar="auto|ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Name every skipped file.")] = False,
 ) -> None:
     """Create or update an index.
@@ -69,6 +83,13 @@ def index(
 
     find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
+    if ray is not None:
+        _index_on_ray(
+            ray, path, to, collection, verbose=verbose, embedder=embedder, verifier=verifier, dense=dense,
+            chunking=Chunking(tokens=chunk_tokens or Chunking().tokens, overlap=chunk_overlap or 0),
+            max_bytes=max_bytes, max_seconds=max_seconds,
+        )  # fmt: skip
+        return
     retriever = _open(to, collection, embedder, verifier, dense)
     before = dict(retriever.extra)
     last = last_chunking(retriever)
@@ -88,6 +109,26 @@ def index(
         if not kept:
             retriever.save(to)
     print_report(report, retriever, f"collection {collection}" if collection else to, kept=kept, verbose=verbose)
+
+
+def _index_on_ray(
+    address: str, path: Path, to: str, collection: str | None, *, verbose: bool, embedder: str | None,
+    verifier: str | None, dense: str | None, chunking: "Chunking", max_bytes: int, max_seconds: float,
+) -> None:  # fmt: skip
+    from meve.ingest import ingest_on_ray
+    from meve.ingest.ray_shards import NEEDS
+
+    require("meve index", NEEDS)
+    if not is_on_server(to, collection):
+        raise ConfigurationError(f"--ray needs the URL of a server in --to, got {to!r}: processes share no folder")
+    open_retriever = partial(_open, to, collection, embedder, verifier, dense)
+    with progress_bar() as advance, printed_log():
+        report = ingest_on_ray(
+            path, open_retriever, address=address, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds,
+            progress=lambda stage, *done: advance(f"{stage} shards", *done),
+        )  # fmt: skip
+    with closing(open_retriever()) as retriever:
+        print_report(report, retriever, f"collection {collection}", kept=not report.changed, verbose=verbose)
 
 
 def _open(

@@ -2,8 +2,10 @@
 
 import json
 import math
+import mmap
+import struct
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +20,7 @@ FORMAT = 1
 """The version of the file layout; readers refuse other versions."""
 MAX_ARRAYS, MAX_HEADER = 32, 1 << 20
 """The most arrays of a file, and bytes of its header."""
+_BLOCK = 1 << 20
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -36,8 +39,13 @@ def write_arrays(path: Path, kind: str, header: Mapping[str, Any], arrays: Mappi
         raise StorageError(f"{path} can't be written: {cause}") from cause
 
 
-def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
+def read_arrays(path: Path, kind: str, *, mapped: Collection[str] = ()) -> tuple[dict[str, Any], Arrays]:
     """Read the header and the arrays, and check the checksums.
+
+    Args:
+        path: the file.
+        kind: the kind of index that it must hold.
+        mapped: the names of arrays that are checked and then mapped into memory, not read.
 
     Raises:
         IndexNotFoundError: the file doesn't exist.
@@ -48,8 +56,10 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, Any], Arrays]:
         try:
             with open(path, "rb") as file:
                 _check_sizes(file, path)
+                arrays: Arrays = _map_arrays(file, mapped) if mapped else {}
+                file.seek(0)
                 with np.load(file, allow_pickle=False) as archive:
-                    arrays: Arrays = {name: archive[name] for name in archive.files}
+                    arrays |= {name: archive[name] for name in archive.files if name not in arrays}
         except FileNotFoundError as cause:
             raise IndexNotFoundError(f"no index at {path}") from cause
         header: dict[str, Any] = parse_json(arrays.pop("header").tobytes())
@@ -80,6 +90,27 @@ def _check_sizes(file: BinaryIO, path: Path) -> None:
             if not is_stored or size > min(most, member.compress_size):
                 raise IndexCorruptError(f"{path} is damaged: array {member.filename!r} is larger than its bytes")
     file.seek(0)
+
+
+def _map_arrays(file: BinaryIO, names: Collection[str]) -> Arrays:
+    """Map arrays, shape (n, d), after checking their checksums. Their bytes stand in the file as they are."""
+    whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    arrays: Arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        for name in names:
+            member = archive.getinfo(f"{name}.npy")
+            with archive.open(member) as stream:
+                np.lib.format.read_magic(stream)
+                shape, is_transposed, kind = np.lib.format.read_array_header_1_0(stream)
+                start = stream.tell()
+                while stream.read(_BLOCK):  # compares the checksum at its end
+                    pass
+            if is_transposed or kind.hasobject:
+                raise ValueError(f"array {name!r} has another layout")
+            lengths = struct.unpack_from("<HH", whole, member.header_offset + 26)  # of its name and of extra fields
+            offset = member.header_offset + 30 + sum(lengths) + start
+            arrays[name] = np.frombuffer(whole, kind, math.prod(shape), offset).reshape(shape)
+    return arrays
 
 
 def report_corruption(path: Path) -> AbstractContextManager[None]:

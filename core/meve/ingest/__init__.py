@@ -6,6 +6,7 @@ from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._passages import FilePassages, split_file
 from meve.ingest.chunking import Chunk, Chunker, Chunking
 from meve.ingest.folder import MAX_SECONDS, ingest, last_chunking
+from meve.ingest.ray_shards import ingest_on_ray
 from meve.ingest.report import IngestReport, SkippedFile
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "find_files",
     "find_kind",
     "ingest",
+    "ingest_on_ray",
     "last_chunking",
     "read_text",
     "split_file",

@@ -6,7 +6,7 @@ leaves no record that contradicts the passages: the next one reads those files a
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,11 @@ def mark_passages(
     split = _digest(settings, source.missing_grammar)
     marks = {ROOT: root, PATH: path, SHA256: source.sha256, SPLIT: split, COUNT: count}
     return [replace(each, metadata={**each.metadata, **marks}) for each in passages]
+
+
+def own_passages(root: str, sources: Collection[str]) -> dict[str, Any]:
+    """Return the filter of the passages of files in a folder."""
+    return {ROOT: root, PATH: list(sources)}
 
 
 def read_record(passages: Iterable[Passage], root: str, settings: Mapping[str, Any]) -> Record:

@@ -74,23 +74,15 @@ def ingest(
             changed.
         ConfigurationError: another folder than in the last run, or a setting is out of range.
     """
-    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
-        raise ConfigurationError(f"max_bytes must be a whole number of at least 1, got {max_bytes!r}")
-    if isinstance(max_seconds, bool) or not isinstance(max_seconds, int | float) or not 0 < max_seconds < 1e6:
-        raise ConfigurationError(f"max_seconds must be a number in (0, 1,000,000), got {max_seconds!r}")
+    check_limits(max_bytes, max_seconds)
     record = Record.from_extra(retriever.extra)
     listing = find_files(Path(path), [Path(each) for each in exclude])
     root = _same_root(Path(path), record)
     chunking = chunking or last_chunking(retriever)
-    settings: dict[str, Any] = {
-        "chunk_tokens": chunking.tokens,
-        "chunk_overlap": chunking.overlap,
-        "counter": retriever.tokens.name,
-        "version": VERSION,
-    }
+    settings = make_settings(chunking, retriever)
     if retriever.is_on_server:
         record = read_record(retriever.iterate(), root, settings)
-    run = _IngestRun(
+    run = IngestRun(
         record=record,
         reread_all=bool(record.sources) and dict(record.settings) != settings,
         chunker=Chunker(chunking, retriever.tokens.count, max_seconds=max_seconds),
@@ -98,16 +90,10 @@ def ingest(
         max_bytes=max_bytes,
         now_ns=int((clock or SystemClock()).now().timestamp() * 1e9),
     )
-    with run.converter:
-        for number, (source, file) in enumerate(listing.files.items(), start=1):
-            run.process(source, file)
-            if progress is not None:
-                progress("reading", number, len(listing.files))
-            if retriever.is_on_server and sum(map(len, run.added.values())) >= BATCH:
-                run.apply(retriever, root, settings, progress)
+    read_files(run, retriever, root, listing.files, settings, progress)
     run.find_removed_files(listing)
     if not run.sources:
-        raise IngestError(_explain_empty(path, listing, run))
+        raise IngestError(explain_empty(path, listing, run))
     run.apply(retriever, root, settings, progress)
     if not retriever.is_on_server:
         retriever.extra.update(Record(root=root, settings=settings, sources=run.sources).to_extra())
@@ -117,19 +103,50 @@ def ingest(
     )  # fmt: skip
     for each in run.skipped:
         logger.debug("skipped %r", each.path)  # the reason may quote the file
-    return IngestReport(
-        root=root,
-        read=tuple(run.read),
-        unchanged=run.unchanged,
-        removed=tuple(run.removed),
-        skipped=tuple(run.skipped),
-        passages_added=run.count_added,
-        passages_removed=run.count_removed,
-        warnings=tuple(run.all_warnings()),
-    )
+    return run.report(root)
 
 
-class _IngestRun:
+def check_limits(max_bytes: int, max_seconds: float) -> None:
+    """Check the limits of a file.
+
+    Raises:
+        ConfigurationError: a limit is out of range.
+    """
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        raise ConfigurationError(f"max_bytes must be a whole number of at least 1, got {max_bytes!r}")
+    if isinstance(max_seconds, bool) or not isinstance(max_seconds, int | float) or not 0 < max_seconds < 1e6:
+        raise ConfigurationError(f"max_seconds must be a number in (0, 1,000,000), got {max_seconds!r}")
+
+
+def make_settings(chunking: Chunking, retriever: "Retriever") -> dict[str, Any]:
+    """Return what decides how files are split; other settings make all files be read again."""
+    return {
+        "chunk_tokens": chunking.tokens,
+        "chunk_overlap": chunking.overlap,
+        "counter": retriever.tokens.name,
+        "version": VERSION,
+    }
+
+
+def read_files(
+    run: "IngestRun",
+    retriever: "Retriever",
+    root: str,
+    files: Mapping[str, Path],
+    settings: Mapping[str, Any],
+    progress: StageProgress | None = None,
+) -> None:
+    """Read files that have changed; on a server, change the retriever in steps."""
+    with run.converter:
+        for number, (source, file) in enumerate(files.items(), start=1):
+            run.process(source, file)
+            if progress is not None:
+                progress("reading", number, len(files))
+            if retriever.is_on_server and sum(map(len, run.added.values())) >= BATCH:
+                run.apply(retriever, root, settings, progress)
+
+
+class IngestRun:
     """One run over the files: the passages to add and to remove, and the warnings."""
 
     def __init__(
@@ -314,6 +331,19 @@ class _IngestRun:
             warnings.insert(0, "passages are split differently from the last run: every file was read again")
         return warnings
 
+    def report(self, root: str) -> IngestReport:
+        """Return the report of a run over a folder, absolute."""
+        return IngestReport(
+            root=root,
+            read=tuple(self.read),
+            unchanged=self.unchanged,
+            removed=tuple(self.removed),
+            skipped=tuple(self.skipped),
+            passages_added=self.count_added,
+            passages_removed=self.count_removed,
+            warnings=tuple(self.all_warnings()),
+        )
+
     def _keep(self, source: str, old: SourceRecord) -> None:
         self.unchanged += 1
         self.sources[source] = old
@@ -344,7 +374,8 @@ def last_chunking(retriever: "Retriever") -> Chunking:
     return Chunking(tokens=last["chunk_tokens"], overlap=last["chunk_overlap"]) if last else Chunking()
 
 
-def _explain_empty(path: str | Path, listing: FolderListing, run: _IngestRun) -> str:
+def explain_empty(path: str | Path, listing: FolderListing, run: IngestRun) -> str:
+    """Return why nothing was read."""
     if run.record.sources and not listing.files:
         return f"every file of the last run is gone from {path}: nothing was changed; check the folder"
     if not run.skipped:

@@ -253,9 +253,10 @@ class Corpus:
             raise UnknownIdError(f"no passage has the id {passage_id!r}")
         return self.entries[row].passage
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage, in the order in which they were added."""
-        return (self.entries[row].passage for row in sorted(self.entries))
+    def passages(self, where: Where | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, in the order in which they were added."""
+        rows = self.filter_rows(where)
+        return (self.entries[row].passage for row in (sorted(self.entries) if rows is None else rows.tolist()))
 
     def top_rows(self, search: RowSearch, k: int) -> list[tuple[int, float]]:
         """Return the k best rows with their scores; ties are broken by passage id, also at the limit."""

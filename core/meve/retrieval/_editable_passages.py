@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from meve.errors import ValidationError
+from meve.filters import Where
 from meve.pipeline._preparation import check_passages, count_tokens, embed_texts
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.engine import Engine
@@ -104,9 +105,13 @@ class EditablePassages:
         with self._corpus.lock.reading():
             return list(self._corpus.passages())
 
-    def iterate(self) -> Iterator[Passage]:
-        """Return every passage, one after the other; those on a server are read page by page."""
-        return self._corpus.passages()
+    def iterate(self, where: Where | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, one after the other; those on a server are read page by page.
+
+        Raises:
+            ConfigurationError: an invalid filter, or a function over a server.
+        """
+        return self._corpus.passages(where)
 
     def known(self, ids: Sequence[str]) -> set[str]:
         """Return those of these ids that passages have."""

@@ -201,6 +201,7 @@ class CorpusContract:
     def test_filter_matches_passages_added_later(self, retriever: Retriever) -> None:
         assert _candidates(retriever, "blue sky", where={"lang": "en"}) == ["sky"]
         retriever.add([Passage(id="new", text=f"{SKY} Indeed.", metadata={"lang": "en"})])
+        assert {p.id for p in retriever.iterate({"lang": ["en", "it"]})} == {"new", "sky"}
         assert set(_candidates(retriever, "blue sky", where={"lang": "en"})) == {"new", "sky"}
 
     def test_each_operator_admits_exactly_what_it_says(self, make: Make) -> None:
@@ -283,6 +284,33 @@ class CorpusContract:
             else:
                 assert len(found) == len(rows)
                 assert len(set(found) & {f"{row:03}" for row in rows.tolist()}) >= 0.8 * len(rows)
+
+    def test_query_of_five_thousand_words_is_scored_by_all_of_them(self, make: Make) -> None:
+        texts = [" ".join(f"w{n}" for n in range(start, start + 100)) for start in range(0, 5_000, 100)]
+        retriever = make([Passage(id=f"{n:02}", text=text) for n, text in enumerate([*texts, "w7 w107 w207", "none"])])
+        index = Bm25Index()
+        index.add(np.arange(52), [*texts, "w7 w107 w207", "none"])
+        question = Query(text=" ".join(texts))
+        rows, scores = index.search(question.text, 100)
+        expected = {f"{row:02}": score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+        _, source = retriever._corpus.sources(retriever.config, counted=True)
+        found = {hit.id: hit.scores["lexical"] for hit in source.search(question, 100)}
+        assert set(found) == set(expected)
+        scored = source.score_ids(question, [*expected, "51"])
+        assert scored == pytest.approx({**found, "51": 0.0})
+        if self.counts_mean_length:
+            assert found == pytest.approx(expected, rel=1e-5)
+
+    def test_filter_may_name_forty_thousand_values(self, make: Make) -> None:
+        values = [7, [3, "c"], 7.5, "7", None, 39_999, 40_000, [[7]], {"n": 7}]
+        retriever = make([Passage(id=str(n), text="word", metadata={"n": value}) for n, value in enumerate(values)])
+        retriever.update(add=[Passage(id="none", text="word")])
+        source, _ = retriever._corpus.sources(retriever.config, counted=True)
+        for where in ({"n": {"$in": [*range(39_998), None, 39_999.0]}}, {"n": {"$nin": [*range(39_999), "c"]}}):
+            admitted = Filter(where)
+            expected = {str(n) for n, value in enumerate(values) if admitted.matches({"n": value})}
+            question = Query(text="word", vector=WordEmbedder().embed_query("word"), where=where)
+            assert {hit.id for hit in source.search(question, 100)} == expected
 
     def test_random_changes_match_a_dict(self, make: Make) -> None:
         retriever = make([])

@@ -1,4 +1,7 @@
-"""Dense (vector) indexes over FAISS: `flat` is exact, `hnsw` a graph, `ivf` an inverted file. FAISS loads on use."""
+"""Dense (vector) indexes over FAISS: `flat` is exact, `hnsw` a graph, `ivf` an inverted file.
+
+`rabitq` is an inverted file for more vectors than memory holds. FAISS loads on use.
+"""
 
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FLAT_UP_TO", "HNSW_UP_TO", "DenseKind", "dense_class", "make_dense"]
 
-DenseKind: TypeAlias = Literal["auto", "flat", "hnsw", "ivf"]
+DenseKind: TypeAlias = Literal["auto", "flat", "hnsw", "ivf", "rabitq"]
 
 FLAT_UP_TO = 50_000
 """An exact search of 50,000 vectors of 384 values takes about 10 ms, less than embedding the query."""
@@ -41,7 +44,7 @@ def make_dense(kind: "DenseKind | DenseIndex", dimension: int, expected: int) ->
 
 
 def dense_class(kind: str) -> "type[FaissIndex]":
-    """Return the index class of a kind, `flat`, `hnsw` or `ivf`; its `load` reads saved indexes.
+    """Return the index class of a kind other than `auto`; its `load` reads saved indexes.
 
     Raises:
         ConfigurationError: an unknown kind.
@@ -49,8 +52,9 @@ def dense_class(kind: str) -> "type[FaissIndex]":
     from meve.components.dense.flat import FlatIndex
     from meve.components.dense.hnsw import HnswIndex
     from meve.components.dense.ivf import IvfIndex
+    from meve.components.dense.rabitq import RabitqIndex
 
-    for index in (FlatIndex, HnswIndex, IvfIndex):
+    for index in (FlatIndex, HnswIndex, IvfIndex, RabitqIndex):
         if kind == index.kind:
             return index
     raise ConfigurationError(f"dense index must be one of {', '.join(get_args(DenseKind))}, got {kind!r}")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from meve._vectors import validate_vectors
-from meve.components._array_files import read_arrays, report_corruption, write_arrays
+from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
 from meve.components._row_map import RowMap, as_row_array, select_top
 from meve.components.dense._faiss_format import check_faiss_bytes
 from meve.errors import IndexCorruptError, VectorError
@@ -69,6 +69,8 @@ class FaissIndex(ABC):
     """
 
     kind: ClassVar[str]
+    mapped: ClassVar[tuple[str, ...]] = ()
+    """The names of the saved arrays that `load` maps into memory."""
 
     def __init__(self, dimension: int) -> None:
         if dimension < 1:
@@ -135,8 +137,8 @@ class FaissIndex(ABC):
         """Write the FAISS index, the row keys and the tombstones to one new file."""
         state = self._state if self._state.is_usable else self._rebuild()
         header = {"dimension": self.dimension, "options": self._options()}
-        index = faiss.serialize_index(state.index)
-        write_arrays(path, self.kind, header, {"index": index, "rows": state.rows.rows, "alive": state.rows.alive})
+        arrays = {"rows": state.rows.rows, "alive": state.rows.alive, **self._to_arrays(state.index)}
+        write_arrays(path, self.kind, header, arrays)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -145,19 +147,31 @@ class FaissIndex(ABC):
         Raises:
             StorageError: as `read_arrays`, and if the file holds anything else than an index of this kind.
         """
-        header, arrays = read_arrays(path, cls.kind)
+        header, arrays = read_arrays(path, cls.kind, mapped=cls.mapped)
         with report_corruption(path):
             dimension, options = header["dimension"], header["options"]
             for name, value in (("dimension", dimension), *options.items()):
                 if value is not None and not (type(value) is int and 0 < value <= MAX_OPTION):
                     raise IndexCorruptError(f"{path} is damaged: {name} must be 1 to {MAX_OPTION:,}, got {value!r:.40}")
-            check_faiss_bytes(arrays["index"], cls.kind, dimension)
             index_object = cls(dimension, **options)
-            index = faiss.deserialize_index(arrays["index"])
+            index = index_object._from_arrays(arrays)
             index_object._state = _IndexState(RowMap(arrays["rows"], arrays["alive"]), index, index.ntotal)
             if len(arrays["alive"]) != len(arrays["rows"]) or not index_object._state.is_usable:
                 raise IndexCorruptError(f"{path} is damaged: its vectors and row keys don't match")
         return index_object
+
+    def _to_arrays(self, index: Any) -> Arrays:  # noqa: ANN401 - FAISS has no types
+        """Return what `_build` made as arrays."""
+        return {"index": faiss.serialize_index(index)}
+
+    def _from_arrays(self, arrays: Arrays) -> Any:  # noqa: ANN401 - FAISS has no types
+        """Return what `_to_arrays` was given.
+
+        Raises:
+            IndexCorruptError: arrays that it doesn't make.
+        """
+        check_faiss_bytes(arrays["index"], self.kind, self.dimension)
+        return faiss.deserialize_index(arrays["index"])
 
     @abstractmethod
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types

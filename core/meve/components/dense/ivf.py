@@ -40,8 +40,7 @@ class IvfIndex(FaissIndex):
     kind = "ivf"
 
     def __init__(self, dimension: int, *, lists: int | None = None, probes: int | None = None) -> None:
-        if min(lists or 1, probes or 1) < 1 or 0 in (lists, probes):
-            raise ConfigurationError(f"lists and probes must be at least 1, or None, got {lists} and {probes}")
+        check_lists(lists, probes)
         self._lists = lists
         self._probes = probes
         super().__init__(dimension)
@@ -52,15 +51,14 @@ class IvfIndex(FaissIndex):
         return isinstance(self._index, faiss.IndexIVF)
 
     def _build(self, vectors: FloatArray) -> Any:  # noqa: ANN401 - FAISS has no types
-        count = len(vectors)
-        if count < (TRAIN_FROM if self._lists is None else POINTS_PER_LIST * self._lists):
+        lists = count_lists(len(vectors), self._lists)
+        if not lists:
             index = faiss.IndexFlatIP(self.dimension)
         else:
-            lists = self._lists or min(int(4 * math.sqrt(count)), count // POINTS_PER_LIST)
             quantizer = faiss.IndexFlatIP(self.dimension)
             index = faiss.IndexIVFFlat(quantizer, self.dimension, lists, faiss.METRIC_INNER_PRODUCT)
             index.set_direct_map_type(faiss.DirectMap.Array)
-            index.cp.max_points_per_centroid, index.cp.niter = SAMPLE_PER_LIST, ROUNDS
+            limit_training(index)
             index.train(vectors)
         index.add(vectors)
         return index
@@ -70,17 +68,12 @@ class IvfIndex(FaissIndex):
         return self._build(self._get_vectors(np.arange(self._index.ntotal))) if self._outgrown() else self._index
 
     def _outgrown(self) -> bool:
-        count: int = self._index.ntotal
-        if not self.trained:
-            return count >= (TRAIN_FROM if self._lists is None else POINTS_PER_LIST * self._lists)
-        # trained with lists = min(4 sqrt(n), n / 39), so n was at least (lists / 4)² then
-        return self._lists is None and count >= TRAIN_AGAIN * max(TRAIN_FROM, ((self._index.nlist + 1) / 4) ** 2)
+        return is_outgrown(self._index.ntotal, self._index.nlist if self.trained else 0, self._lists)
 
     def _candidates(self, query: FloatArray, k: int, mask: MaskArray | None, share: float) -> PositionArray:
         if not self.trained:
             return np.empty(0, dtype=np.int64)
-        lists: int = self._index.nlist
-        probes = min(lists, math.ceil((self._probes or max(8, lists // 16)) / share))
+        probes = count_probes(self._index.nlist, self._probes, share, 16)
         parameters = faiss.SearchParametersIVF(nprobe=probes, sel=build_selector(mask))
         _, neighbours = self._index.search(query[None], k, params=parameters)
         positions: PositionArray = neighbours[0]
@@ -94,3 +87,44 @@ class IvfIndex(FaissIndex):
 
     def _options(self) -> dict[str, Any]:
         return {"lists": self._lists, "probes": self._probes}
+
+
+def check_lists(lists: int | None, probes: int | None) -> None:
+    """Check the settings of an inverted file.
+
+    Raises:
+        ConfigurationError: a setting is too small.
+    """
+    if min(lists or 1, probes or 1) < 1 or 0 in (lists, probes):
+        raise ConfigurationError(f"lists and probes must be at least 1, or None, got {lists} and {probes}")
+
+
+def count_lists(count: int, lists: int | None) -> int:
+    """Return the number of lists for so many vectors, given the wanted number or None; 0 for too few vectors."""
+    if count < (TRAIN_FROM if lists is None else POINTS_PER_LIST * lists):
+        return 0
+    return lists or min(int(4 * math.sqrt(count)), count // POINTS_PER_LIST)
+
+
+def count_probes(lists: int, probes: int | None, share: float, part: int) -> int:
+    """Return how many lists to read if a share of the vectors, in (0, 1], is allowed; by default one of `part`."""
+    return min(lists, math.ceil((probes or max(8, lists // part)) / share))
+
+
+def limit_training(index: Any) -> None:  # noqa: ANN401 - FAISS has no types
+    """Limit the training vectors and the rounds of an inverted file."""
+    index.cp.max_points_per_centroid, index.cp.niter = SAMPLE_PER_LIST, ROUNDS
+
+
+def is_outgrown(count: int, trained: int, lists: int | None) -> bool:
+    """Return whether an index of so many vectors must be trained, or again.
+
+    Args:
+        count: the number of vectors.
+        trained: the number of lists that it has, 0 if it is untrained.
+        lists: the wanted number, or None.
+    """
+    if not trained:
+        return count_lists(count, lists) > 0
+    # trained with lists = min(4 sqrt(n), n / 39), so n was at least (lists / 4)² then
+    return lists is None and count >= TRAIN_AGAIN * max(TRAIN_FROM, ((trained + 1) / 4) ** 2)

@@ -82,9 +82,15 @@ class ServerCorpus:
             raise UnknownIdError(f"no passage has the id {passage_id!r}")
         return found[0].passage
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage."""
-        return self.server.passages()
+    def passages(self, where: Where | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits.
+
+        Raises:
+            ConfigurationError: the filter is a function.
+        """
+        admitted = make_filter(where, self.server)
+        found = self.server.passages(admitted)
+        return (each for each in found if admitted is None or admitted.matches(each.metadata))
 
     def explain_unknown_names(self, where: Where | None) -> dict[str, str]:
         """Return a sentence for each name of a filter that no passage has in its metadata, by name."""

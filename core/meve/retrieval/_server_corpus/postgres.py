@@ -20,6 +20,7 @@ from meve.errors import ConfigurationError, PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
 from meve.retrieval._server_corpus.postgres_filters import is_storable, make_condition
+from meve.retrieval._server_corpus.postgres_scores import count_next, make_scores
 from meve.retrieval._server_corpus.records import About, Hit, Record, Words
 from meve.types import FloatArray, Passage
 
@@ -31,8 +32,6 @@ EXACT_UP_TO = 10_000
 """The number of passages up to which every vector is compared, without a graph."""
 MOST_DIMENSIONS = 2_000
 """The most dimensions of a vector in a graph of pgvector."""
-FIRST_READ = 2_000
-"""So many passages with the rarest words are scored first."""
 PAGE = 500
 NEWEST = (0, 8)
 """The first version of pgvector that goes on searching the graph when a filter leaves too few."""
@@ -208,13 +207,15 @@ class PostgresServer:
         found = _hits(self._database.query(f"SELECT {_COLUMNS}, 0.0 FROM {self._table} ORDER BY place LIMIT 1"))
         return found[0] if found else None
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage, in the order in which they were added, page by page."""
+    def passages(self, where: Filter | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, in the order in which they were added, page by page."""
+        condition, values = make_condition(where)
         after = 0
         while True:
             page = self._database.query(
-                f"SELECT place, id, title, text, stated FROM {self._table} WHERE place > ? ORDER BY place LIMIT ?",
-                (after, PAGE),
+                f"SELECT place, id, title, text, stated FROM {self._table} WHERE place > ? AND {condition} "
+                "ORDER BY place LIMIT ?",
+                (after, *values, PAGE),
             )
             yield from (Passage(id=id, title=title, text=text, metadata=stated) for _, id, title, text, stated in page)
             if len(page) < PAGE:
@@ -252,14 +253,14 @@ class PostgresServer:
         """
         condition, values = make_condition(where)
         with self._database.reading(_PLAN) as rows:
-            weights, texts, scoring = self._weigh(rows, words)
+            weights, texts, passages, scoring = self._weigh(rows, words)
             ranked = sorted(weights, key=lambda word: -weights[word])
             read = 0
             hits: list[Hit] = []
             while read < len(ranked):
-                read = _extend(ranked, texts, read)
+                read = count_next(ranked, texts, read, passages)
                 rest = (K1 + 1.0) * sum(weights[word] for word in ranked[read:])
-                hits = self._score(rows, ranked[:read], weights, scoring, f"{condition} AND ", values, limit)
+                hits = self._score(rows, ranked[:read], weights, scoring, condition, values, limit)
                 if len(hits) == limit and hits[-1].score > rest:
                     break
         return hits
@@ -267,14 +268,14 @@ class PostgresServer:
     def score_words(self, words: Words, ids: Sequence[str]) -> dict[str, float]:
         """Return the BM25 scores of those of these passages that have one of the words, by id."""
         with self._database.reading(_PLAN) as rows:
-            weights, _, scoring = self._weigh(rows, words)
+            weights, _, _, scoring = self._weigh(rows, words)
             if not weights:
                 return {}
-            hits = self._score(rows, list(weights), weights, scoring, "id = ANY(?) AND ", [list(ids)], len(ids))
+            hits = self._score(rows, list(weights), weights, scoring, "id = ANY(?)", [list(ids)], len(ids))
         return {hit.passage.id: hit.score for hit in hits}
 
-    def _weigh(self, rows: Rows, words: Words) -> tuple[dict[str, float], dict[str, int], tuple[float, float]]:
-        """Return the weight of each known word, how many texts have it, and the BM25 norm's parts."""
+    def _weigh(self, rows: Rows, words: Words) -> tuple[dict[str, float], dict[str, int], int, tuple[float, float]]:
+        """Return each known word's weight and number of passages, the number of all, and the BM25 norm's parts."""
         times = Counter({_lexeme(word): count for word, count in words.items()})
         found = rows.execute(
             f"SELECT c.passages, c.words, w.word, w.texts FROM meve_corpora c JOIN {self._words} w "
@@ -282,29 +283,27 @@ class PostgresServer:
             (list(times), self._collection),
         ).fetchall()
         if not found:
-            return {}, {}, (0.0, 0.0)
+            return {}, {}, 0, (0.0, 0.0)
         total, length = found[0][:2]
         texts = {word: count for _, _, word, count in found}
         idf = bm25_idf(np.array(list(texts.values())), total).tolist()
         none, one = bm25_norm(np.arange(2), length / total, K1, B).tolist()
-        return {word: times[word] * weight for word, weight in zip(texts, idf, strict=True)}, texts, (none, one - none)
+        weights = {word: times[word] * weight for word, weight in zip(texts, idf, strict=True)}
+        return weights, texts, total, (none, one - none)
 
     def _score(
         self, rows: Rows, needed: Sequence[str], weights: dict[str, float], scoring: tuple[float, float],
         condition: str, values: Iterable[Any], limit: int,
     ) -> list[Hit]:  # fmt: skip
         """Return the best passages that have one of the needed words, scored by all weighted words."""
-        terms = [_TERM] * len(weights)
+        factors = {word: weight * (K1 + 1.0) for word, weight in weights.items()}
+        norms = f"(SELECT *, {scoring[0]!r}::float8 + {scoring[1]!r}::float8 * length AS norm FROM {self._table})"
+        scores, given = make_scores(norms, factors, needed, condition, list(values))
         found = rows.execute(
-            f"SELECT {_COLUMNS}, score FROM (SELECT id, {' + '.join(terms)} AS score "
-            f"FROM (SELECT *, ?::float8 + ?::float8 * length AS norm FROM {self._table}) p "
-            f"WHERE {condition}words @@ ?::tsquery ORDER BY score DESC, id LIMIT {limit}) best "
+            f"SELECT {_COLUMNS}, score FROM ({scores} ORDER BY score DESC, id LIMIT {limit}) best "
             f"JOIN {self._table} USING (id) ORDER BY score DESC, id",
-            (
-                *(value for word, weight in weights.items() for value in (_quote(word), weight * (K1 + 1.0), word)),
-                *scoring, *values, " | ".join(_quote(word) for word in needed),
-            ),
-        ).fetchall()  # fmt: skip
+            given,
+        ).fetchall()
         return _hits(found)
 
     def metadata_names(self) -> frozenset[str]:
@@ -317,10 +316,6 @@ class PostgresServer:
         self._database.close()
 
 
-_TERM = (  # of BM25: the share tf / (tf + norm) is 1 - norm / (tf + norm), and most words occur once
-    "CASE WHEN words @@ ?::tsquery THEN ?::float8 * (1 - norm / (coalesce((repeated ->> ?::text)::float8, 1) + norm)) "
-    "ELSE 0 END"
-)
 _NULL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """The null character in JSON; not a backslash before `u0000`."""
 _COLUMNS = "id, title, text, stated, tokens, vector::real[]"
@@ -341,15 +336,6 @@ def _hits(found: Iterable[tuple[Any, ...]]) -> list[Hit]:
 def _breadth(limit: int) -> int:
     """Return how many neighbours the search of a graph keeps, in the range that pgvector allows."""
     return min(max(100, 2 * limit), 1_000)
-
-
-def _extend(ranked: Sequence[str], texts: dict[str, int], read: int) -> int:
-    """Return how many of the ranked words to read next: at least one more, and all that few texts have."""
-    wanted = max(FIRST_READ, 2 * sum(texts[word] for word in ranked[:read]))
-    read += 1
-    while read < len(ranked) and sum(texts[word] for word in ranked[: read + 1]) <= wanted:
-        read += 1
-    return read
 
 
 def _check_storable(record: Record) -> None:
@@ -380,10 +366,6 @@ def _lexeme(word: str) -> str:
     """Return how a word is kept: a very long one, such as encoded data, as its hash."""
     encoded = word.encode()
     return word if len(encoded) <= LONGEST_WORD else f"{blake2b(encoded, digest_size=16).hexdigest()}~"
-
-
-def _quote(word: str) -> str:
-    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _to_text(vector: FloatArray) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from meve.filters import Filter
@@ -14,6 +15,8 @@ _AS_LIST = (
 )
 """A value as a list, since only the strict mode of JSON paths leaves lists in lists alone."""
 
+MOST_TESTS = 100
+"""The most values for which the index of the metadata is asked one by one."""
 EXACT, LARGEST = 2**53, 1 << 1023
 """Whole numbers up to the first are exact as floats; the second is the largest power of two that is a float."""
 
@@ -57,9 +60,18 @@ def _translate(name: str, operator: str, operand: Any) -> Condition:  # noqa: AN
         accepted = [value for value in accepted if value not in large]
     else:
         accepted += [float(value) for value in large if abs(value) < LARGEST]
-    tests = [json.dumps({name: held}) for value in accepted for held in (value, [value])]  # alone, or in a list
-    condition = " OR ".join(["metadata @> ?::jsonb"] * len(tests)) or "FALSE"
-    return f"{'NOT ' if is_excluding else ''}({condition})", tests
+    condition, values = _has_one(name, accepted)
+    return f"{'NOT ' if is_excluding else ''}({condition})", values
+
+
+def _has_one(name: str, accepted: Sequence[Any]) -> Condition:
+    """Return a condition for metadata that have one of the values, alone or in a list."""
+    if len(accepted) > MOST_TESTS:  # PostgreSQL hashes the values, and compares each passage's own only
+        elements = f"SELECT FROM jsonb_array_elements({_AS_LIST}) AS held WHERE held = ANY(?::jsonb[])"
+        has_name = "jsonb_exists(metadata, ?::text)"
+        return f"{has_name} AND EXISTS ({elements})", [name] * 4 + [[json.dumps(value) for value in accepted]]
+    tests = [json.dumps({name: held}) for value in accepted for held in (value, [value])]
+    return " OR ".join(["metadata @> ?::jsonb"] * len(tests)) or "FALSE", tests
 
 
 def _bound(name: str, operator: str, bound: float | str) -> Condition:

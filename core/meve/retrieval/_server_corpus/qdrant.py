@@ -202,12 +202,14 @@ class QdrantServer:
             points, _ = client.scroll(self._collection, limit=1, with_vectors=[DENSE])
         return _make_hit(points[0].payload, points[0].vector, 0.0) if points else None
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage, in the order of Qdrant's ids, page by page."""
-        after: Any = None
+    def passages(self, where: Filter | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, in the order of Qdrant's ids, page by page."""
+        from meve.retrieval._server_corpus.qdrant_filters import make_filter
+
+        scope, after = make_filter(where), None
         while True:
             with self._client("reading") as client:
-                points, after = client.scroll(self._collection, limit=PAGE, offset=after)
+                points, after = client.scroll(self._collection, scope, limit=PAGE, offset=after)
             yield from (_make_passage(point.payload) for point in points)
             if after is None:
                 return

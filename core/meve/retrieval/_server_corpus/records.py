@@ -97,8 +97,8 @@ class PassageServer(Protocol):
     def sample(self) -> Hit | None:
         """Return any one of the passages; None if there is none."""
 
-    def passages(self) -> Iterator[Passage]:
-        """Return every passage."""
+    def passages(self, where: Filter | None = None) -> Iterator[Passage]:
+        """Return every passage that a filter admits, and perhaps others; None for all."""
 
     def nearest(self, vector: FloatArray, limit: int, where: Filter | None) -> list[Hit]:
         """Return at most `limit` passages by falling inner product: all that match the filter, and perhaps others."""
