@@ -158,3 +158,17 @@ def test_a_scope_filters_the_prompt_and_recorded_turns_have_it(memory):
 def test_an_invalid_scope_of_turns_is_refused():
     with pytest.raises(ValidationError, match="agent_id must not be blank"):
         TurnRules(agent_id=" ")
+
+
+def test_class_filter_sees_each_change(memory):
+    def found(**options):
+        return {record.id for record in memory.search("Where is my garden?", user_id="alice", **options).records}
+
+    memory.add("My garden is in Lyon.", user_id="alice", id="town")
+    assert found() == found(include_private=True) == {"town"}
+    memory.add("My garden has a hidden gate.", user_id="alice", id="gate", policy_class="private")
+    assert found() == {"town"}
+    assert found(include_private=True) == {"town", "gate"}
+    memory.delete("town", user_id="alice")
+    assert found() == set()
+    assert found(include_private=True) == {"gate"}
