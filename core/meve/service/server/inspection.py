@@ -284,8 +284,8 @@ class Inspection(OperationTable[Model]):
         return models.Memory(
             id=record.id, text=text if whole else _shorten(text), kind=record.kind, source=record.source,
             policy_class=record.policy_class, shared=record.user_id is None, tags=list(record.tags),
-            session_id=record.session_id, created_at=record.created_at.isoformat(), valid_from=_format(record.valid_from),
-            valid_to=_format(record.valid_to), expires_at=_format(record.expires_at),
+            session_id=record.session_id, created_at=record.created_at.isoformat(),
+            valid_from=_format(record.valid_from), valid_to=_format(record.valid_to), expires_at=_format(record.expires_at),
             touched_at=_format(record.touched_at), uses=(shared or record).uses, reflection=round(reflection, 2),
             superseded_by=record.superseded_by, restored_at=_format(record.restored_at),
             derived_from=list(record.derived_from), flagged=record.flagged, hold=record.hold, pinned=record.pinned,
