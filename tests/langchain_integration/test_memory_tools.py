@@ -188,7 +188,7 @@ def test_invalid_calls_return_error_to_model(memory):
     tools = build_tools(memory)
     memory.add(FACT, user_id="ann", id="kept")
     memory.hold("kept", user_id="ann", why="a lawsuit")
-    assert "no memory 'nothing' of this user" in tools["forget"].invoke({"id": "nothing"})
+    assert "no memory 'nothing' that can be forgotten" in tools["forget"].invoke({"id": "nothing"})
     assert "on hold (a lawsuit)" in tools["forget"].invoke({"id": "kept"})
     assert "blank" in tools["remember"].invoke({"text": " "})
     assert "blank" in tools["recall"].invoke({"query": ""})

@@ -138,6 +138,34 @@ def test_hold_keeps_a_memory_until_its_release(inspected):
     ]
 
 
+def test_release_of_a_memory_that_expired_on_hold_is_told(inspected, monkeypatch):
+    memory = inspected.memory
+    memory.add("The lease ends.", user_id="anna", id="lease", ttl=timedelta(days=1))
+    memory.hold("lease", user_id="anna", why="a claim")
+    later = memory.clock.now() + timedelta(days=2)
+    monkeypatch.setattr(type(memory.clock), "now", lambda _: later)
+    assert inspected.post("show_memory", {"id": "lease"}, OWNER).status_code == 404
+    assert inspected.post("erase_all", {}, OWNER).json()["held"] == {"lease": "a claim"}
+    held = inspected.post("hold_memory", {"id": "lease", "why": "a trial"}, OWNER)
+    released = inspected.post("release_memory", {"id": "lease"}, OWNER)
+    assert [(each.status_code, each.json()) for each in (held, released)] == [(200, {"memory": None})] * 2
+    assert inspected.post("erase_all", {}, OWNER).json()["held"] == {}
+
+
+def test_messages_and_long_texts_are_listed_and_found(inspected):
+    memory = inspected.memory
+    value = {"role": "user", "content": "Hello from Lima."}
+    memory.messages.add("s", [value], user_id="anna")
+    long = "The novel begins." + " And it goes on." * 200
+    memory.add(long, user_id="anna", id="novel")
+    found = inspected.post("list_memories", {"messages": True, "contains": "FROM lima"}, OWNER).json()["memories"]
+    assert [each["text"] for each in found] == ["role: user\ncontent: Hello from Lima."]
+    assert inspected.post("show_memory", {"id": found[0]["id"]}, OWNER).json()["memory"]["text"] == found[0]["text"]
+    listed = inspected.post("list_memories", {"contains": "novel"}, OWNER).json()["memories"]
+    assert listed[0]["text"] == long[:2_000] + "…"
+    assert inspected.post("show_memory", {"id": "novel"}, OWNER).json()["memory"]["text"] == long
+
+
 def test_what_ends_soon_comes_first(inspected):
     for name, days in (("later", 20), ("soon", 2), ("never", 90)):
         inspected.memory.add(f"It ends {name}.", user_id="anna", id=name, ttl=timedelta(days=days))
@@ -234,7 +262,8 @@ def test_older_token_permits_no_inspection(tmp_path):
 
 
 def test_page_loads_its_own_files_only(served):
-    page = httpx.get(f"{served.url}/inspector")
+    page = httpx.get(f"{served.url}/", follow_redirects=True)
+    assert page.url.path == "/inspector"
     policy = page.headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
     assert "frame-ancestors 'none'" in policy

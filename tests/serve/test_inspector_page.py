@@ -257,6 +257,26 @@ def test_stored_script_stays_text_in_every_view(page, sign_in, memory):
     assert page.locator("main script, main img, dialog script, dialog img").count() == 0
 
 
+def test_marks_that_reorder_text_are_shown(page, sign_in, memory):
+    """A stored U+202E turns nothing round that the page says itself."""
+    memory.add("Anna likes \u202ewater.", user_id="anna", id="mark\u202e", reason="told\u2066")
+    sign_in("memories")
+    page.get_by_role("button", name="Anna likes [U+202E]water.").click()
+    expect(page.get_by_role("dialog")).to_contain_text("(told[U+2066])")
+    page.keyboard.press("Escape")
+    page.get_by_role("link", name="Log").click()
+    expect(page.get_by_role("button", name="mark[U+202E]").first).to_be_visible()
+
+
+def test_long_text_leaves_the_actions_in_reach(page, sign_in, memory):
+    memory.add("Anna's novel:" + "\n" * 900 + "word " * 19_000, user_id="anna", id="novel")
+    sign_in("memories")
+    card = page.locator(".card[data-id=novel]")
+    assert card.bounding_box()["height"] < 400
+    card.locator("button.text").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Forget…")).to_be_in_viewport()
+
+
 def test_export_is_downloaded_and_everything_is_forgotten_after_confirmation(page, sign_in, memory):
     sign_in("memories")
     page.get_by_role("button", name="Export…").click()
@@ -266,6 +286,7 @@ def test_export_is_downloaded_and_everything_is_forgotten_after_confirmation(pag
     assert download.value.suggested_filename == "memory-anna.json"
     assert {each["id"] for each in data["records"]} == {"bergen", "ticket", "safe", "script"}
     page.get_by_role("button", name="Forget everything…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("5 memories will be erased. This can't be undone.")
     page.get_by_label("Type anna to confirm").fill("bob")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("Type anna")

@@ -76,9 +76,12 @@ async def test_token_that_only_reads_changes_nothing(served, memory, call):
         done, told = await call(served, "reader", name, arguments)
         assert not done
         assert "this token may only read" in told
-    text = served.post("recall", {"query": "Is the cellar dry?"}, "anna").json()["text"]
+    text = served.post("recall", {"query": "Is the cellar dry?"}, "reader").json()["text"]
     assert "dry" in text
     assert "wet" not in text
+    shown = served.post("show_memory", {"id": kept["id"]}, "anna's inspector").json()
+    assert [each["action"] for each in shown["events"]][:2] == ["add", "retrieve"]
+    assert shown["memory"]["touched_at"] is not None
 
 
 async def test_what_the_user_said_is_not_changed_by_a_tool(tmp_path):
@@ -91,9 +94,16 @@ async def test_what_the_user_said_is_not_changed_by_a_tool(tmp_path):
         record = memory.get(kept["id"], user_id="anna")
         assert (record.source, record.policy_class) == ("chat_assistant", "private")
         assert "hunter2" not in served.post("recall", {"query": "What is the password of the bank?"}).text
+        for name, more in (("forget", {}), ("update", {"text": "It is new."})):
+            told = [served.post(name, {"id": each, **more}).json()["error"]["message"] for each in (kept["id"], "none")]
+            assert told[0].replace(kept["id"], "none") == told[1]  # it doesn't tell which private memories there are
         said = memory.messages.add("s", [{"role": "user", "content": "Hello."}], user_id="anna")
-        for hidden in (kept["id"], *said):
-            assert served.post("explain", {"what": "memory", "about": hidden}).status_code == 404
+        told = {
+            hidden: served.post("explain", {"what": "memory", "about": hidden})
+            for hidden in (kept["id"], *said, "none")
+        }
+        assert {each.status_code for each in told.values()} == {404}
+        assert len({each.text.replace(hidden, "none") for hidden, each in told.items()}) == 1
 
 
 def test_no_requests_share_a_user(tmp_path):

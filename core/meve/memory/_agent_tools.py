@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -157,11 +158,12 @@ class MemoryTools:
 
     def _check_shown(self, record_id: str, caller: ToolCaller, done: str) -> MemoryRecord:
         """Return a memory that the tools show. Raise UnknownIdError for items, messages and hidden classes."""
-        record = self.memory.get(record_id, user_id=caller.user_id)
-        is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS
-        if not is_own or record.policy_class not in self._visible_classes:
-            raise UnknownIdError(f"no memory {record_id!r:.80} that can be {done}: recall or explain names the ids")
-        return record
+        with suppress(UnknownIdError):
+            record = self.memory.get(record_id, user_id=caller.user_id)
+            is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS
+            if is_own and record.policy_class in self._visible_classes:
+                return record
+        raise _unknown(record_id, done)
 
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
         self._check_shown(record_id, caller, "forgotten")
@@ -193,11 +195,12 @@ class MemoryTools:
 
     def show_record(self, caller: ToolCaller, record_id: str) -> tuple[str, list[Explanation]]:
         """Return why one memory is kept. Raise UnknownIdError for items, messages and hidden classes."""
-        explained = self.memory.explain_record(record_id, user_id=caller.user_id)
-        text, visible = self.show_explanations([explained])
-        if not visible or explained.record.kind in _HIDDEN_KINDS:
-            raise UnknownIdError(f"no memory {record_id!r:.80} that can be explained: recall names the ids")
-        return text, visible
+        with suppress(UnknownIdError):
+            explained = self.memory.explain_record(record_id, user_id=caller.user_id)
+            text, visible = self.show_explanations([explained])
+            if visible and explained.record.kind not in _HIDDEN_KINDS:
+                return text, visible
+        raise _unknown(record_id, "explained")
 
     @property
     def _visible_classes(self) -> Collection[str]:
@@ -211,6 +214,11 @@ class MemoryTools:
 def describe_failure(error: Exception) -> str:
     """Return what the model reads of an error."""
     return f"The call failed: {quote_line(str(error))}"
+
+
+def _unknown(record_id: str, done: str) -> UnknownIdError:
+    """Return the error for an id that the tools don't show. It doesn't tell whether there is such a memory."""
+    return UnknownIdError(f"no memory {record_id!r:.80} that can be {done}: recall or explain names the ids")
 
 
 def _normalize(text: str) -> str:

@@ -76,7 +76,9 @@ class Memory(Model):
     """A memory."""
 
     id: str
-    text: str
+    text: str = Field(
+        description="Of a message its values by name. Where several are listed, its first 2,000 characters."
+    )
     kind: str
     source: str
     policy_class: str
@@ -205,7 +207,7 @@ class ErasureAnswer(Model):
 class MemoryAnswer(Model):
     """The memory as it is now."""
 
-    memory: Memory
+    memory: Memory | None = Field(description="None if it expired on hold: nothing shows it, and a release ends it.")
 
 
 class ExportMemoriesAnswer(Model):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 FOLDER = Path(__file__).with_name("inspector")
@@ -24,10 +24,15 @@ HEADERS = {
 
 
 def make_inspector_routes() -> list[Route]:
-    """Return the page at `/inspector`, and its scripts and style below."""
+    """Return the page at `/inspector`, to which `/` leads, and its scripts and style below."""
     files = sorted(file for file in FOLDER.iterdir() if file.suffix in _KINDS and file.name != "index.html")
     routes = [Route("/inspector", _serve(FOLDER / "index.html"), methods=["GET"])]
+    routes.append(Route("/", _lead_to_page, methods=["GET"]))
     return routes + [Route(f"/inspector/{file.name}", _serve(file), methods=["GET"]) for file in files]
+
+
+async def _lead_to_page(request: Request) -> Response:  # noqa: ARG001 - Starlette's interface
+    return RedirectResponse("inspector", 307, HEADERS)  # relative, so that Host isn't repeated
 
 
 def _serve(file: Path) -> Callable[[Request], Awaitable[Response]]:

@@ -16,6 +16,7 @@ from meve.memory._audit.chain import Action, AuditEvent
 from meve.memory._recall.query import make_query
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
+from meve.memory.items.item import named_texts
 from meve.memory.records import MemoryRecord, SharedScore, UserId, user_key
 from meve.pipeline.context import Context
 from meve.retrieval.retriever import Retriever
@@ -26,7 +27,7 @@ from meve.service.server.operations import Caller, Operation, OperationTable, qu
 REASON = "in the inspector"
 """The reason in the audit log of what the inspector changes."""
 _LONGEST = 2_000
-"""The most characters of a candidate's text."""
+"""The most characters of a text, except that of a single memory."""
 _ABOUT = 50
 """The most memories on a topic."""
 _MOMENTS, _HORIZON = 40, timedelta(days=365)
@@ -181,7 +182,7 @@ class Inspection(OperationTable[Model]):
             user_id=caller.for_tools.user_id, include_archived=True, include_superseded=True,
             include_messages=request.messages,
         )  # fmt: skip
-        records = [record for record in records if part in record.text.casefold()]
+        records = [record for record in records if part in _text_of(record).casefold()]
         records.sort(key=lambda record: record.created_at, reverse=True)
         ending = [(r.expires_at, r) for r in records if r.expires_at is not None and r.expires_at <= soon]
         return {
@@ -199,7 +200,7 @@ class Inspection(OperationTable[Model]):
         every = memory.list(user_id=user_id, include_archived=True, include_superseded=True, include_messages=True)
         by_id = {each.id: each for each in every}
         return models.ShowMemoryAnswer(
-            memory=self._describe(record, scores),
+            memory=self._describe(record, scores, whole=True),
             now=memory.clock.now().isoformat(),
             why=explained.why,
             events=[_describe_event(event) for event in explained.events],
@@ -216,12 +217,17 @@ class Inspection(OperationTable[Model]):
     def _hold_memory(self, caller: Caller, request: models.HoldMemoryRequest) -> models.MemoryAnswer:
         user_id = caller.for_tools.user_id
         self._memory.hold(request.id, user_id=user_id, why=request.why, reason=REASON)
-        return models.MemoryAnswer(memory=self._describe(self._memory.get(request.id, user_id=user_id), {}))
+        return self._show_changed(user_id, request.id)
 
     def _release_memory(self, caller: Caller, request: models.MemoryRequest) -> models.MemoryAnswer:
         user_id = caller.for_tools.user_id
         self._memory.release(request.id, user_id=user_id, reason=REASON)
-        return models.MemoryAnswer(memory=self._describe(self._memory.get(request.id, user_id=user_id), {}))
+        return self._show_changed(user_id, request.id)
+
+    def _show_changed(self, user_id: UserId, record_id: str) -> models.MemoryAnswer:
+        with suppress(UnknownIdError):  # it expired on hold, so no read returns it
+            return models.MemoryAnswer(memory=self._describe(self._memory.get(record_id, user_id=user_id), {}))
+        return models.MemoryAnswer(memory=None)
 
     def _erase_memory(self, caller: Caller, request: models.EraseMemoryRequest) -> models.ErasureAnswer:
         report = self._memory.delete(
@@ -269,15 +275,19 @@ class Inspection(OperationTable[Model]):
     def _shared_scores(self, user_id: UserId) -> Mapping[str, SharedScore]:
         return self._memory._runtime.store.shared_scores(user_key(user_id))
 
-    def _describe(self, record: MemoryRecord, scores: Mapping[str, SharedScore]) -> models.Memory:
+    def _describe(
+        self, record: MemoryRecord, scores: Mapping[str, SharedScore], *, whole: bool = False
+    ) -> models.Memory:
+        text = _text_of(record)
         shared = scores.get(record.id) if record.user_id is None else None
         reflection = decay_reflection(record, self._memory.policy, self._memory.clock.now(), shared)
         return models.Memory(
-            id=record.id, text=record.text, kind=record.kind, source=record.source, policy_class=record.policy_class,
-            shared=record.user_id is None, tags=list(record.tags), session_id=record.session_id,
-            created_at=record.created_at.isoformat(), valid_from=_format(record.valid_from),
-            valid_to=_format(record.valid_to), expires_at=_format(record.expires_at),
-            touched_at=_format(record.touched_at), uses=(shared or record).uses, reflection=round(reflection, 2),
+            id=record.id, text=text if whole else _shorten(text), kind=record.kind, source=record.source,
+            policy_class=record.policy_class, shared=record.user_id is None, tags=list(record.tags),
+            session_id=record.session_id, created_at=record.created_at.isoformat(),
+            valid_from=_format(record.valid_from), valid_to=_format(record.valid_to),
+            expires_at=_format(record.expires_at), touched_at=_format(record.touched_at),
+            uses=(shared or record).uses, reflection=round(reflection, 2),
             superseded_by=record.superseded_by, restored_at=_format(record.restored_at),
             derived_from=list(record.derived_from), flagged=record.flagged, hold=record.hold, pinned=record.pinned,
             archived=record.archived,
@@ -319,7 +329,7 @@ def _find_later(record: MemoryRecord, by_id: Mapping[str, MemoryRecord]) -> list
 
 
 def _describe_try(context: Context, texts: Mapping[str, models.CandidateText]) -> dict[str, Any]:
-    shown = {name: models.CandidateText(title=each.title, text=each.text[:_LONGEST]) for name, each in texts.items()}
+    shown = {name: models.CandidateText(title=each.title, text=_shorten(each.text)) for name, each in texts.items()}
     return {
         "sufficient": context.sufficient,
         "tokens": context.tokens,
@@ -343,6 +353,15 @@ def _describe_erasure(report: ErasureReport, *, dry_run: bool) -> models.Erasure
     return models.ErasureAnswer(
         dry_run=dry_run, erased=list(report.erased), held=dict(report.held), left_closed=list(report.left_closed)
     )
+
+
+def _text_of(record: MemoryRecord) -> str:
+    """Return the text of a memory; of a message, which has none, the values that its wrapper stored."""
+    return record.text if record.kind != "message" else named_texts(record.metadata)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 def _format(moment: datetime | None) -> str | None:

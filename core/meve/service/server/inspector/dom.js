@@ -1,6 +1,7 @@
 // Makes elements. All text becomes text nodes, so that nothing stored is ever read as markup.
 
 let fading = null;
+const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Return an element. Properties: `on…` are listeners, `class` is the class, others are attributes; false leaves one out. */
@@ -19,8 +20,14 @@ function fill(element, properties, children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
   }
-  element.append(...children.flat(Infinity).filter((each) => each !== null && each !== undefined && each !== false));
+  const shown = children.flat(Infinity).filter((each) => each !== null && each !== undefined && each !== false);
+  element.append(...shown.map((each) => (typeof each === "string" ? showMarks(each) : each)));
   return element;
+}
+
+/** Return a text with the marks that reorder others shown, such as [U+202E], so that it can't turn round what follows. */
+function showMarks(text) {
+  return text.replace(REORDERING, (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`);
 }
 
 /** Return a button. */

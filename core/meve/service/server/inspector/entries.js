@@ -2,13 +2,15 @@
 
 import { button, make, time } from "./dom.js";
 
+const HASHED = /^r:[0-9a-f]{32}$/; // stands in place of the id of an erased item
+
 /** Return entries as a table; `open`, if given, opens a memory by id. */
 export function listEntries(entries, open) {
   const head = ["When", "What", open && "Memory", "Why", "Usefulness"].filter(Boolean);
   const rows = entries.map((each) => {
     const id =
       open &&
-      (each.id.startsWith("r:") || !each.id
+      (HASHED.test(each.id) || !each.id
         ? make("span", { class: "dim" }, each.id || "–")
         : button(each.id, () => open(each.id), { class: "plain id", title: each.id }));
     const score = each.after === null ? "" : `${Math.round(each.before)} → ${Math.round(each.after)}`;

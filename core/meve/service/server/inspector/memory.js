@@ -7,6 +7,8 @@ import { listEntries } from "./entries.js";
 import { describe, listMemories, restore } from "./records.js";
 import { drawTimeline } from "./timeline.js";
 
+const COPIES = ": this one, its copies and earlier versions, and what is derived from it";
+
 /** Open a memory in a dialog. `again` is called after a change. */
 export async function openMemory(id, session, again) {
   const body = make("div", { class: "memory", tabindex: -1 });
@@ -77,7 +79,7 @@ function listActions(memory, changed, dialog) {
 
 async function hold(memory, changed) {
   const act = (why) => ask("hold_memory", { id: memory.id, why });
-  const content = [make("p", {}, "Nothing changes or erases a memory on hold, not even its expiry.")];
+  const content = [make("p", {}, "Nothing changes or erases a memory on hold, not even its expiry. After its expiry it stays, but isn't shown.")];
   if (await confirm({ title: "Hold this memory?", content, action: "Hold", field: "Why", act })) {
     await changed();
     announce("On hold.");
@@ -104,7 +106,7 @@ async function forget(memory, changed, dialog) {
   }
   const content = [
     make("p", { class: "text" }, memory.text),
-    make("p", {}, describePlan(plan)),
+    make("p", {}, describePlan(plan, plan.erased.length > 1 ? COPIES : "")),
     plan.left_closed.length
       ? make(
           "label",
@@ -122,11 +124,9 @@ async function forget(memory, changed, dialog) {
   }
 }
 
-/** Say what an erasure erases and what stays. */
-export function describePlan(plan) {
+/** Say what an erasure erases and what stays; `which` says which memories these are. */
+export function describePlan(plan, which = "") {
   const held = Object.keys(plan.held).length;
   const stays = held ? ` ${count(held, "memory is", "memories are")} on hold and will stay.` : "";
-  const copies =
-    plan.erased.length > 1 ? ": this one, its copies and earlier versions, and what is derived from it" : "";
-  return `${count(plan.erased.length, "memory", "memories")} will be erased${copies}. This can't be undone.${stays}`;
+  return `${count(plan.erased.length, "memory", "memories")} will be erased${which}. This can't be undone.${stays}`;
 }
