@@ -63,9 +63,8 @@ class GovernedMemory(Operations):
         self._reflector = Reflector(runtime, load)
         indexes = UserIndexes(runtime.store, runtime.embedder, runtime.policy.limits.vectors)
         recalls = RecallCache(runtime.policy.limits.recalls)
-        self._searcher = Searcher(
-            runtime=runtime, indexes=indexes, cache=recalls, load=load, frames=FrameTokens(runtime.tokens)
-        )  # fmt: skip
+        frames = FrameTokens(runtime.tokens)
+        self._searcher = Searcher(runtime=runtime, indexes=indexes, cache=recalls, load=load, frames=frames)
         runtime.store.subscribe(partial(drop_changed, recalls=recalls, indexes=indexes, reflector=self._reflector))
         self.items = Items(runtime, self._searcher, ItemWriter(runtime, self._writer))
         self.messages = Messages(runtime, self._writer)

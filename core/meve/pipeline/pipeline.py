@@ -68,8 +68,7 @@ class Pipeline:
     split: SplitSentences | None = None
     """Splits a text into sentences; needed for `packing="sentences"`."""
     cut: Callable[[Query, Candidate, int], Candidate] | None = None
-    """Reduces one of the best candidates to a number of tokens where a small budget can't hold it; None leaves it
-    out."""
+    """Reduces one of the best candidates to a number of tokens, where a small budget can't hold it; None for never."""
     verifier_name: str = ""
     calibration: Mapping[str, Any] = field(default_factory=dict)
     """The verifier's calibration, for the trace."""
@@ -116,13 +115,9 @@ class Pipeline:
 
     def _make_packer(self) -> Packer:
         return Packer(
-            scorer=self.scorer,
-            tokens=self.tokens,
-            split=self.split,
-            repeats=self.repeats,
+            scorer=self.scorer, tokens=self.tokens, split=self.split, repeats=self.repeats, cut=self.cut,
             verifier_name=self.verifier_name,
-            cut=self.cut,
-        )
+        )  # fmt: skip
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
