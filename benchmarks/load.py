@@ -64,7 +64,7 @@ Place = tuple[str, str]
 
 @dataclass
 class Outcome:
-    """What one client did, and what must be there afterwards, as words by user."""
+    """The calls of one client, and the words of each user that must be stored afterwards."""
 
     live: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """The word of each record, item and message, by its name."""

@@ -151,10 +151,10 @@ class VerifierScorer:
     def _raise_cosines(
         self, query: Query, candidates: Sequence[Candidate], scores: FloatArray, known: FloatArray
     ) -> dict[str, FloatArray]:
-        """Return the cosines, each at least that of the passage's best sentence less 0.05, and what raised ones were.
+        """Return new cosines, each at least that of the passage's best sentence less 0.05, and the former ones.
 
-        Returns nothing if none is raised. Passages of low scores are left out. The verifier's reading of a passage
-        tells its best sentence.
+        The result is empty if none rises. The former cosines are NaN where nothing rose. Passages of low scores are left
+        out. The verifier's reading of a passage tells its best sentence.
         """
         if self._split is None or query.vector is None or not self.scores_sentences:
             return {}

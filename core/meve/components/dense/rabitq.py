@@ -116,7 +116,7 @@ def _check_numbers(array: FloatArray, shape: tuple[int, int]) -> FloatArray:
 
 
 class _Content:
-    """What the index holds at its positions: vectors, and their codes once it is trained."""
+    """The vectors of an index by position, and their codes once it is trained."""
 
     def __init__(self, vectors: MappedVectors, codes: _Codes | None = None) -> None:
         self.vectors, self.codes = vectors, codes
@@ -160,7 +160,7 @@ class RabitqIndex(FaissIndex):
 
     @property
     def trained(self) -> bool:
-        """Whether the index has codes; until then it is exact."""
+        """Whether the index is trained and searches by codes. Before, it compares all vectors."""
         return self._index.codes is not None
 
     def _build(self, vectors: FloatArray) -> _Content:

@@ -22,7 +22,7 @@ class Vocabulary(dict[str, int]):
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Norms:
-    """What the scores of an index need, calculated anew after a change."""
+    """Norms and kept scores of an index. A change of the index discards them."""
 
     values: Scores
     """The BM25 length norm at each position, shape (size,)."""

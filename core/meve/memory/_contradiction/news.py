@@ -36,12 +36,12 @@ def is_exception(old: Claim, new: Claim) -> bool:
     "I take the tram to work" and "the tram was cancelled today so I took a taxi", or "I usually get up at 6" and "I got
     up at 9 today".
     """
-    told = " ".join(new.words)
-    if not new.is_event or old.is_event or not _ONE_DAY.search(told) or _FOR_GOOD.search(told):
+    text = " ".join(new.words)
+    if not new.is_event or old.is_event or not _ONE_DAY.search(text) or _FOR_GOOD.search(text):
         return False
     if _PASTS.get(stem(old.first_verb)) in new.word_set:
         return True
-    return old.is_habit and not new.ended and CHANGED.find_all(told) <= _INSTEAD
+    return old.is_habit and not new.ended and CHANGED.find_all(text) <= _INSTEAD
 
 
 def begins_to_do(old: Claim, new: Claim) -> bool:
@@ -72,7 +72,7 @@ def _noun_phrase(claim: Claim, place: int) -> set[str]:
 
 def names_former(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement names what the older one tells as no longer true: "15 rather than 12"."""
-    told = " ".join(new.words)
-    former = new.former.union(_FORMER_VALUE.findall(told))
+    text = " ".join(new.words)
+    former = new.former.union(_FORMER_VALUE.findall(text))
     is_named = bool(former) and former <= {*old.words, *map(stem, old.words)}
-    return is_named and bool((old.topics & new.topics) - former) and not _ONE_DAY.search(told)
+    return is_named and bool((old.topics & new.topics) - former) and not _ONE_DAY.search(text)
