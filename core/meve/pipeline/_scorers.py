@@ -153,8 +153,8 @@ class VerifierScorer:
     ) -> dict[str, FloatArray]:
         """Return new cosines, each at least that of the passage's best sentence less 0.05, and the former ones.
 
-        The result is empty if none rises. The former cosines are NaN where nothing rose. Passages of low scores are left
-        out. The verifier's reading of a passage tells its best sentence.
+        The result is empty if none rises. The former cosines are NaN where nothing rose. Passages of low scores are
+        left out. The verifier's reading of a passage tells its best sentence.
         """
         if self._split is None or query.vector is None or not self.scores_sentences:
             return {}
