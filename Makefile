@@ -21,7 +21,7 @@ export TOKENIZERS_PARALLELISM := false
 # every process would compile every module anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types layers docs tests postgres soak wheel release pythons requirements licences advisories lowest fix clean
+.PHONY: help demo test lint types layers docs tests postgres adapters soak wheel release pythons requirements licences advisories lowest fix clean
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
@@ -72,6 +72,11 @@ ON_POSTGRES = tests/memory $(foreach name,classic extraction graph_store* memory
 postgres: $(VENV)/.dev ## The tests of memories, and of the wrappers over them, on PostgreSQL; those about SQLite's file are skipped
 	$(BIN)/python -m pytest $(ON_POSTGRES) --memory postgresql --numprocesses auto --maxprocesses 4 --dist worksteal
 
+adapters: $(VENV)/.dev ## meve serve and langchain-mcp-adapters, which needs an environment of its own (make test runs this, too)
+	$(PYTHON) -m venv --clear .venv-adapters
+	.venv-adapters/bin/python -m pip --disable-pip-version-check install --quiet --requirement tests/serve/langchain_mcp.txt
+	MEVE_LANGCHAIN_MCP=$(CURDIR)/.venv-adapters/bin/python $(BIN)/python -m pytest -v tests/serve/test_langchain_mcp.py
+
 soak: $(VENV)/.dev ## Erase 50,000 records, kill writers a thousand times, fork 200 times, try random data (some hours)
 	MEVE_ERASURES=$(ERASURES) MEVE_SEED=$(SEED) MEVE_FROM=$(FROM) $(BIN)/python -m pytest -v tests/memory/test_erasure_soak.py
 	MEVE_KILLS=1000 $(BIN)/python -m pytest tests/memory/test_faults.py -k killed
@@ -114,4 +119,4 @@ fix: $(VENV)/.dev ## Format, and apply automatic fixes
 	$(BIN)/ruff check --fix .
 
 clean: ## Remove generated files
-	rm -rf $(VENV) .venv-3.12 .venv-3.13 .venv-uv .venv-lowest build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.12 .venv-3.13 .venv-uv .venv-lowest .venv-adapters build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -84,6 +84,12 @@ def test_policy_reference_names_every_key_with_its_default():
     assert set(re.findall(r"^\| `classes\.\*\.(\w+)` ", page, re.M)) == set(policy["classes"]["factual"])
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_policies_in_pages_are_valid(page):
+    for block in re.findall(r"^```yaml\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S):
+        Policy.from_dict(yaml.safe_load(block))
+
+
 def test_site_has_every_page_in_its_navigation():
     named = list(read_navigation())
     pages = [page.relative_to(ROOT).as_posix() for page in DOCS.rglob("*.md")]

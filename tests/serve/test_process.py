@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -18,10 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from meve import Retriever
 from meve.memory import GovernedMemory
-from tests.serve.servers import TEXTS, Served
-
-MEVE = [sys.executable, "-c", "from meve.cli import main; main()"]
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("MEVE_")}
+from tests.serve.servers import ENVIRONMENT, MEVE, TEXTS, Served, serving
 
 
 @pytest.fixture(scope="module")
@@ -38,25 +34,6 @@ def folder(tmp_path_factory):
 def run(*arguments):
     command = [*MEVE, "serve", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=False)
-
-
-@contextmanager
-def serving(*arguments, log):
-    """Run a server; yield the process and its URL."""
-    with log.open("a") as errors:
-        process = subprocess.Popen(
-            [*MEVE, "serve", "--port", "0", *map(str, arguments)], stdout=subprocess.PIPE, stderr=errors, text=True,
-            env=ENVIRONMENT,
-        )  # fmt: skip
-    try:
-        line = process.stdout.readline()
-        match = re.match(r"listening on (http://127\.0\.0\.1:\d+): REST", line)
-        assert match, (line, log.read_text())
-        yield process, match[1]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
 
 
 def wait_for(condition):

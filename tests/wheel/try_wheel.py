@@ -24,7 +24,7 @@ LANGCHAIN = {
 OTHERS = ("llama-index", "kernel", "serve", "postgres", "qdrant", "otel", "personal-data")
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 FOLDERS = ("tests", "docs", "notebooks", "recipes", "benchmarks")
-FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py")
+FILES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "NOTICE", "conftest.py", "Makefile")
 CONFIGURATIONS = ("pyproject.toml", "mkdocs.yml")
 PARALLEL = ("--numprocesses", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 
@@ -93,6 +93,10 @@ def run_all_tests(wheel: Path, work: Path) -> None:
         shutil.copy(ROOT / file, tree / file)
     if (data := ROOT.parent / "shared").is_dir():
         (work / "shared").symlink_to(data)  # evaluation data beside the project
+    say("langchain-mcp-adapters, in an environment of its own")
+    adapters, _ = create_environment(work / "adapters")
+    pip_install(adapters, "--requirement", str(ROOT / "tests" / "serve" / "langchain_mcp.txt"))
+    os.environ["MEVE_LANGCHAIN_MCP"] = adapters
     check = f"import meve, sys; sys.exit(not meve.__file__.startswith({str(packages)!r}))"
     run(python, "-c", check, cwd=tree)
     doctests = [str(packages / package) for package in PACKAGES]
