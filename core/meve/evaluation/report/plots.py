@@ -12,6 +12,9 @@ from meve.evaluation.results import Results
 OURS, THEIRS = "#2b6cb0", "#b8c4ce"
 COLOURS = {"dense": "#4a5568", "bm25": "#b7791f", "hybrid": "#2f855a", "full": OURS}
 
+_DARK = "<style>@media (prefers-color-scheme: dark) { svg { filter: invert(0.9) hue-rotate(180deg) } }</style>"
+"""On dark pages, dark and light are exchanged, and hues stay."""
+
 
 def draw(results: Results, folder: Path) -> list[Path]:
     """Draw every picture of a report, as SVG; return their files.
@@ -46,8 +49,9 @@ def save_figure(figure: Any, file: Path) -> Path:  # noqa: ANN401 - matplotlib's
     """Write a figure to a file and close it."""
     from matplotlib import pyplot as plt
 
-    figure.savefig(file, metadata={"Date": None})
+    figure.savefig(file, metadata={"Date": None}, transparent=True)
     plt.close(figure)
+    file.write_text(file.read_text(encoding="utf-8").replace("</defs>", f"</defs>{_DARK}", 1), encoding="utf-8")
     return file
 
 
