@@ -70,7 +70,9 @@ def test_run_prints_measures_and_writes_report(finished_run):
     assert "| full | " in report
     assert "Configuration: candidates 20" in report
     assert "recall-against-tokens.svg" in report
-    assert (to / "out" / "recall-against-tokens.svg").read_text().startswith("<?xml")
+    picture = (to / "out" / "recall-against-tokens.svg").read_text()
+    assert picture.startswith("<?xml")
+    assert "(prefers-color-scheme: dark)" in picture
     results = json.loads((to / "out" / "results.json").read_text())
     assert results["settings"]["seed"] == 42
     assert results["settings"]["versions"]["meve"]

@@ -9,7 +9,7 @@ from meve.memory.records import HalfArray, MemoryRecord
 from meve.types import FloatArray
 
 PASSAGE = 400
-"""The most characters of a passage, and of a text that has none (docs/benchmarks-memory.md compares sizes)."""
+"""The most characters of a passage, and of a text that has none (docs/results/memory.md compares sizes)."""
 PARTS = "parts"
 """In the metadata of an item with several texts, the number of characters of each; a line break divides them."""
 MAX_PASSAGES = 128
