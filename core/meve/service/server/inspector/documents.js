@@ -1,7 +1,7 @@
 // Documents: ask, and try thresholds, redundancy and budgets, two settings side by side.
 
 import { ask } from "./api.js";
-import { alertOf, button, count, labelled, make, number, whisper } from "./dom.js";
+import { alertOf, askForm, button, count, labelled, make, number, whisper } from "./dom.js";
 import { drawFlow, markDifferences } from "./flow.js";
 
 const PAUSE = 150; // ms without a change of a slider before the question runs again
@@ -47,13 +47,7 @@ export function showDocuments(view, session) {
   panels.append(first.element);
   view.append(
     make("h2", {}, "Documents"),
-    make(
-      "form",
-      { class: "ask", role: "search", onsubmit: submit },
-      query,
-      make("button", { type: "submit", class: "primary" }, "Ask"),
-      compare,
-    ),
+    askForm(query, "Ask", submit, compare),
     panels,
   );
   if (matchMedia("(pointer: fine)").matches) query.focus(); // a phone would open its keyboard

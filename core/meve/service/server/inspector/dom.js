@@ -35,6 +35,12 @@ export function button(label, onclick, properties = {}) {
   return make("button", { type: "button", onclick, ...properties }, label);
 }
 
+/** Return the form of a question: its field, a button, and what stands beside them. */
+export function askForm(query, label, onsubmit, ...rest) {
+  const send = make("button", { type: "submit", class: "primary" }, label);
+  return make("form", { class: "ask", role: "search", onsubmit }, query, send, ...rest);
+}
+
 /** Return a label with its control. */
 export function labelled(text, control, ...rest) {
   return make("label", { class: "field" }, make("span", {}, text), control, ...rest);

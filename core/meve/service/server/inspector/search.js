@@ -1,7 +1,7 @@
 // Search: what an agent would get now, and everything that is remembered on the topic, and why.
 
 import { ask } from "./api.js";
-import { alertOf, count, make, number, whisper } from "./dom.js";
+import { alertOf, askForm, count, make, number, whisper } from "./dom.js";
 import { drawFlow } from "./flow.js";
 import { openMemory } from "./memory.js";
 import { listMemories } from "./records.js";
@@ -32,12 +32,7 @@ export function showSearch(view, session) {
 
   view.append(
     make("h2", {}, "Search the memory"),
-    make(
-      "form",
-      { class: "ask", role: "search", onsubmit: run },
-      query,
-      make("button", { type: "submit", class: "primary" }, "Search"),
-    ),
+    askForm(query, "Search", run),
     make("p", { class: "dim" }, "Looking is not logged, and changes no score."),
     result,
   );
