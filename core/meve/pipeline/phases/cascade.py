@@ -19,7 +19,7 @@ BUDGET_FULL = "budget_full"
 DUPLICATE_OF = "duplicate_of:"
 """The prefix of the reason of a duplicate; the id of the verified candidate follows."""
 LIKELY = 0.05
-"""The least chance of a candidate that is scored although verified ones fill the context (docs/architecture.md)."""
+"""The least chance of a candidate scored although verified ones fill the context (docs/architecture-retrieval.md)."""
 
 
 def order_by_chance(
