@@ -90,6 +90,11 @@ def test_policies_in_pages_are_valid(page):
         Policy.from_dict(yaml.safe_load(block))
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
+def test_pages_have_no_conflict_of_a_merge(page):
+    assert re.findall(r"^.*(?:<{7}|>{7}) \w.*$", page.read_text(encoding="utf-8"), re.M) == []
+
+
 def test_site_has_every_page_in_its_navigation():
     named = list(read_navigation())
     pages = [page.relative_to(ROOT).as_posix() for page in DOCS.rglob("*.md")]
