@@ -10,6 +10,7 @@ import pytest
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
 from meve.memory._audit.chain import AuditChain
+from meve.memory.records import user_key
 from meve.memory.stores.protocol import RecordQuery
 from tests.memories import KEY, archive
 
@@ -105,12 +106,20 @@ def test_log_records_the_erasure_without_the_content(memory):
     assert WORD not in str([e.to_dict() for e in memory.audit.events()]).lower()
 
 
-def test_equal_texts_have_equal_keyed_hashes(memory):
-    one = memory.add(SENTINEL, user_id="alice")
-    memory.add(SENTINEL, user_id="bob")
-    hashes = {e.detail["content"] for e in memory.audit.events(action="add")}
-    assert len(hashes) == 1
-    assert hashes != {AuditChain().hash_content(one.text)}
+def test_equal_texts_of_one_user_alone_have_equal_keyed_hashes(memory):
+    """Otherwise whoever may write as another user could test guesses of an erased text against the log."""
+    for user_id in ("alice", "alice", "bob"):
+        memory.add(SENTINEL, user_id=user_id)
+    first, second, others = (e.detail["content"] for e in memory.audit.events(action="add"))
+    assert first == second != others
+    assert first not in {AuditChain().hash_content(SENTINEL, user) for user in ("", user_key("alice"))}
+
+
+def test_queries_of_two_users_have_different_keyed_hashes(memory):
+    for user_id in ("alice", "bob"):
+        memory.add(SENTINEL, user_id=user_id)
+        memory.search("what is it?", user_id=user_id)
+    assert len({e.detail["query"] for e in memory.audit.events(action="retrieve")}) == 2
 
 
 def test_log_without_key_contains_no_content_hash(file):
@@ -120,7 +129,8 @@ def test_log_without_key_contains_no_content_hash(file):
         memory.search("Is my code 4711?", user_id="alice")
         memory.delete("s", user_id="alice")
         events = str([e.to_dict() for e in memory.audit.events()])
-        assert not any(AuditChain().hash_content(text) in events for text in ("My code is 4711.", "Is my code 4711?"))
+        hashes = [AuditChain().hash_content(t, user_key("alice")) for t in ("My code is 4711.", "Is my code 4711?")]
+        assert not any(each in events for each in hashes)
         assert "private" in events
 
 

@@ -90,10 +90,17 @@ def test_conclusions_and_summaries_are_never_refused_by_words(talk):
         assert (recall.sufficient, recall.sufficiency) == (True, None)
 
 
-def test_standing_wish_is_evidence(memory):
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [("What do you call me?", True), ("What is my dog called?", True), ("How old am I?", True),
+     ("How tall am I?", False), ("What colour is my car?", False), ("Which gym do I go to?", False)],
+)  # fmt: skip
+def test_only_what_fits_the_question_of_wishes_and_pinned_memories_is_evidence(memory, question, asked):
     memory.add("Always call me Captain.", user_id="alice", source="chat_user", policy_class="instruction")
-    memory.add("I live in Oslo.", user_id="alice", source="chat_user")
-    assert ask(memory, "What should be my name in Iceland?")[1].prompts
+    memory.add("Never use emojis in your answers.", user_id="alice", source="chat_user", policy_class="instruction")
+    memory.add("I am Ann, 34 years old, and play bass.", user_id="alice", source="chat_user", pinned=True)
+    memory.add("My dog is called Balu.", user_id="alice", source="chat_user")
+    assert bool(ask(memory, question)[1].prompts) is asked
 
 
 NONE = EvidenceFeatures(verified=0.3, told=0.3, told_more=0.0, verified_more=0.1, known=0.3, names=0.5, named=True)

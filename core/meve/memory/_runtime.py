@@ -217,7 +217,7 @@ class MemoryRuntime:
         **detail: Any,  # noqa: ANN401
     ) -> EventDraft:
         """Return an event for the audit log, with the record's class and, if there is a key, its text's keyed hash."""
-        all_details = {"class": record.policy_class, **self.content_hash("content", record.text), **detail}
+        all_details = {"class": record.policy_class, **self.content_hash("content", record.text, user), **detail}
         because = check_text(reason, "reason", REASON_LENGTH)  # other values would be stored as other texts
         return EventDraft(at=now, user=user, record=record.id, action=action, reason=because, detail=all_details)
 
@@ -226,9 +226,12 @@ class MemoryRuntime:
         because = check_text(reason, "reason", REASON_LENGTH)
         return EventDraft(at=now, user=user, record=record_id, action=action, reason=because, detail={})
 
-    def content_hash(self, name: str, text: str) -> dict[str, str]:
-        """Return `{name: keyed hash}`; empty without a key, since a short text can be guessed from its unkeyed hash."""
-        return {name: self.chain.hash_content(text)} if self.chain.keyed else {}
+    def content_hash(self, name: str, text: str, user: str) -> dict[str, str]:
+        """Return `{name: keyed hash}` of a user's text.
+
+        Empty without a key, since a short text can be guessed from its unkeyed hash.
+        """
+        return {name: self.chain.hash_content(text, user)} if self.chain.keyed else {}
 
 
 _PROTOCOLS: Mapping[str, type] = {

@@ -16,10 +16,12 @@ from meve.pipeline.pipeline import check_query
 from meve.routing._answering import RoutedAnswer, Step, make_prompt
 from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
+from meve.routing._groups import stems_with_groups
 from meve.routing._llm import ask
 from meve.routing._plan import DecidedBy, RoutePlan, Tier
 from meve.routing._reader import MemoryReader
 from meve.routing._router import route
+from meve.routing._topic import topic_stems
 from meve.routing._validator import Verdict, validate
 from meve.routing.config import RouterConfig
 
@@ -219,10 +221,18 @@ class MemoryRouter:
             return None
         if evidence.is_empty:
             return Verdict(passed=False, check="no_evidence", reason="nothing was found")
-        if evidence.sufficient or evidence.standing:
+        if evidence.sufficient or self._stands(plan, evidence):
             return None
         reason = evidence.trace.sufficiency["reason"]
         return Verdict(passed=False, check="no_evidence", reason=reason, score=evidence.sufficiency)
+
+    def _stands(self, plan: RoutePlan, evidence: RoutedRecall) -> bool:
+        """Return whether a standing memory may tell what the question asks: it has a word of it, or is verified."""
+        texts = [record.text for record in evidence.standing]
+        topic = topic_stems(plan.question, plan.period)
+        if any(topic & stems_with_groups(text) for text in texts):
+            return True
+        return bool(texts) and max(self._verify(plan.question, texts)) >= self.config.evidence_threshold
 
     def _verify(self, claim: str, texts: Sequence[str]) -> Sequence[float]:
         verifier = self.memory._runtime.verifier

@@ -194,9 +194,12 @@ class AuditChain:
         """Return the seal over the newest entry."""
         return self._hash(b"head" + seq.to_bytes(8, "big") + digest)
 
-    def hash_content(self, text: str) -> str:
-        """Return a hash that identifies a text. Without a key, short texts can be guessed from it."""
-        return self._hash(b"content" + text.encode()).hex()
+    def hash_content(self, text: str, user: str = "") -> str:
+        """Return a hash that identifies a text of a user; that of another user with the same text is different.
+
+        Without a key, short texts can be guessed from it.
+        """
+        return self._hash(b"content" + f"{user}\0{text}".encode()).hex()
 
     def mac(self, purpose: str, text: str) -> str:
         """Return a hash that is keyed if there is a key; different for each purpose."""

@@ -137,7 +137,7 @@ class Searcher:
 
     def log(self, query: MemoryQuery, recall: Recall) -> Recall:
         """Log that the memories of a recall were handed out, and return it."""
-        query_hash = self.runtime.content_hash("query", query.text)
+        query_hash = self.runtime.content_hash("query", query.text, query.user)
         events = [
             self.runtime.event(
                 query.user, record, "retrieve", f"recall {recall.id}", query.scope.now,

@@ -143,7 +143,7 @@ class ItemWriter:
                 self.writer.shorten_derived(transaction, user, record, now)
 
     def _event(self, user: str, record: MemoryRecord, action: Any, reason: str, now: datetime, **detail: Any) -> Any:  # noqa: ANN401
-        content = self.runtime.content_hash("content", canonical(record.metadata["value"]))
+        content = self.runtime.content_hash("content", canonical(record.metadata["value"]), user)
         return self.runtime.event(user, record, action, reason, now, **{**content, **detail})
 
 

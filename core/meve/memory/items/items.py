@@ -247,7 +247,7 @@ class Items:
         if not page:
             return
         runtime, now = self._runtime, self._runtime.clock.now()
-        query_hash = runtime.content_hash("query", query)
+        query_hash = runtime.content_hash("query", query, user)
         events = [
             runtime.event(user, record, "retrieve", "item search", now, score=round(score or 0.0, 4), **query_hash)
             for record, score in page

@@ -341,7 +341,7 @@ class Messages:
         reason: str,
         **detail: Any,  # noqa: ANN401
     ) -> None:
-        content = self._runtime.content_hash("content", canonical(record.metadata))
+        content = self._runtime.content_hash("content", canonical(record.metadata), user)
         now = self._runtime.clock.now()
         transaction.log(self._runtime.event(user, record, action, reason, now, **content, **detail))
 
