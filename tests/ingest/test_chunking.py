@@ -104,6 +104,50 @@ def test_directives_that_define_are_passages_of_their_own_and_notes_are_not():
     assert len(chunker(tokens=100).split(text("versionadded"), "rst", "f.rst")) == 1
 
 
+def make_questions(question: str = "Q: ", answer: str = "A: ") -> str:
+    pairs = [f"{question}{word} is it?\n{answer}{'Some words on it. ' * 5}".rstrip() for word in ("Who", "What", "Why")]
+    return "Some lead.\n\n" + "\n\n".join(pairs) + "\n\nWords after them.\n"
+
+
+@pytest.mark.parametrize("kind", ["text", "markdown", "rst"])
+@pytest.mark.parametrize(
+    ("question", "answer"), [("Q: ", "A: "), ("Q1. ", "A1. "), ("**Q:** ", "**A:** "), ("Question 2: ", "\nAnswer: ")]
+)
+def test_each_question_is_a_passage_with_its_answer(kind, question, answer):
+    chunks = chunker(tokens=100).split(make_questions(question, answer), kind, "faq.txt")
+    texts = [c.text for c in chunks]
+    assert [text.split()[0] for text in texts] == ["Some", *[question.split()[0]] * 3, "Words"]
+    for word, text in zip(("Who", "What", "Why"), texts[1:4], strict=True):
+        assert word in text
+        assert text.count("Some words on it.") == 5
+    assert {c.title for c in chunks} == {"faq.txt"}
+
+
+def test_answer_of_several_paragraphs_is_titled_by_its_question():
+    answer = f"A: {'First words. ' * 6}\n\n{'Second words. ' * 6}"
+    text = f"Q: Who?\n{answer}\n\nQ: What?\n{answer}\n"
+    whole, *rest = chunker(tokens=40).split(text, "text", "faq.txt")
+    assert whole.text == f"Q: Who?\n{answer}".rstrip()
+    assert [c.text.split()[0] for c in rest] == ["Q:", "Second"], "after the last answer, a paragraph stands alone"
+    parts = chunker(tokens=16).split(text, "text", "faq.txt")
+    assert [(c.title, c.text.split()[0]) for c in parts[:3]] == [
+        ("faq.txt", "Q:"), ("faq.txt › Who?", "Second"), ("faq.txt", "Q:"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Q: Who?\nA: Some words.\n\nAll others come later.",
+        "Q. Smith wrote it.\n\nQ. Jones read it.",
+        "```\nQ: Who?\nA: He.\nQ: What?\nA: That.\n```",
+    ],
+)
+def test_what_is_no_list_of_questions_is_not_cut_as_one(text):
+    for kind in ("text", "markdown"):
+        assert len(chunker(tokens=60).split(f"{text}\n\nLast words of it.", kind, "f.txt")) == 1
+
+
 def test_part_of_a_definition_has_its_terms_in_the_title():
     text = f"# Page\n\na\nb\n:   {'First words. ' * 6}\n\n    {'Second words. ' * 6}\n\n"
     text += f"    inner\n    :   {'Third words. ' * 6}\n\n        {'Fourth words. ' * 6}\n\n{'After words. ' * 6}"

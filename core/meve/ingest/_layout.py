@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from meve._tables import is_head, split_cells
 from meve.ingest._headings import Outline
 from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
+from meve.ingest._questions import find_questions
 
 HEADING, ENTRY, BLOCK, LINE, GLUED = range(5)
-"""A line begins a section, an entry of a list of definitions (or what follows the list) or a block, stands within a
-block, or belongs to the line above. Texts are cut at the lowest of these, at the least indented lines first, and never
-before a glued line."""
+"""A line begins a section, an entry of a list of definitions or questions (or what follows the list) or a block, stands
+within a block, or belongs to the line above. Texts are cut at the lowest of these, at the least indented lines first,
+and never before a glued line."""
 MAX_DEPTH = 40
 """Columns of indentation that count, since every column may cost one level of recursion."""
 ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
@@ -91,6 +92,7 @@ class Layout:
             mark_comments(text, self.lines)
         self._rank_lines(outline, rst=rst)
         self._find_terms(rst=rst)
+        self._find_questions()
         if not rst:
             self._find_tables()
 
@@ -156,6 +158,19 @@ class Layout:
                 if start.rank[0] != GLUED and not is_note:
                     start.rank = (ENTRY, min(start.depth, MAX_DEPTH))
             line.term = term
+
+    def _find_questions(self) -> None:
+        """Make each question with its answer an entry, and the question the term of the answer's later lines."""
+        for first, answer, end, question in find_questions(self.lines):
+            start, outer = self.lines[first], self.lines[first].term
+            term = Term(title=question, depth=start.depth, outer=outer)
+            for line in self.lines[first + 1 : end]:
+                line.term = term if line.term is outer else line.term
+            for line in self.lines[first + 1 : answer + 1]:
+                line.rank = (GLUED, 0)
+            for line in (start, *self.lines[end : end + 1]):
+                if line.rank[0] in {BLOCK, LINE}:
+                    line.rank = (ENTRY, min(line.depth, MAX_DEPTH))
 
     def _find_tables(self) -> None:
         """Name the columns of each row of a table, and keep its head with the first row."""

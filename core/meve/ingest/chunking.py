@@ -13,6 +13,7 @@ from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outlin
 from meve.ingest._layout import Layout
 from meve.ingest._line_cutter import LineCutter
 from meve.ingest._markup import hide_unclosed_fences, read_front_matter
+from meve.ingest._questions import lists_questions
 from meve.ingest._slices import iter_slices
 
 CHARS_PER_TOKEN = 20
@@ -87,10 +88,10 @@ class Chunker:
         """
         check = self._start_clock()
         file = name.rpartition("/")[2]
-        if kind in {"markdown", "html", "rst", "notebook", "docx"}:
+        if kind in {"markdown", "html", "rst", "notebook", "docx"} or (kind == "text" and lists_questions(text)):
             title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
             marked = text if kind == "rst" else hide_unclosed_fences(text)
-            outline = rst_outline(text) if kind == "rst" else markdown_outline(marked)
+            outline = _read_outline(marked, kind)
             layout = Layout(marked, outline, rst=kind == "rst")
             spans = list(self._cut_lines(text, layout, check))
             page = title if _count_outermost(outline) != 1 else ""
@@ -192,6 +193,13 @@ class Chunker:
 def took_too_long(max_seconds: float) -> str:
     """Return the error message for a file whose time is up."""
     return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
+
+
+def _read_outline(text: str, kind: FileKind) -> Outline:
+    """Return the headings; plain text has none."""
+    if kind == "text":
+        return Outline(())
+    return rst_outline(text) if kind == "rst" else markdown_outline(text)
 
 
 def _count_outermost(outline: Outline) -> int:

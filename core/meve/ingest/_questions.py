@@ -1,0 +1,60 @@
+"""Finds questions with their answers in a text, as in "Q: How …?" and "A: By …" on the next line."""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Protocol
+
+QUESTION = re.compile(r"\s*(?:\*\*|__)?Q(?:uestion)?\s?\d*(?:\*\*|__)?[.:)]\s*(\S.*)")
+ANSWER = re.compile(r"\s*(?:\*\*|__)?A(?:nswer)?\s?\d*(?:\*\*|__)?[.:)]")
+
+
+FEWEST = 2
+"""The questions that make a text a list of questions."""
+
+
+class AskedLine(Protocol):
+    """A line, as `meve.ingest._layout.Line`."""
+
+    text: str
+    depth: int
+    after_blank: bool
+    in_fence: bool
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is part of a heading."""
+
+
+def lists_questions(text: str) -> bool:
+    """Return whether a text has several questions and an answer."""
+    lines = text.split("\n")
+    return sum(QUESTION.match(line) is not None for line in lines) >= FEWEST and any(map(ANSWER.match, lines))
+
+
+def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]]:
+    """Return for each question the numbers of its line, of the first line of its answer, and of the line after it.
+
+    The fourth value is the question. An answer ends at the next question or heading. After the last question it ends at
+    the next paragraph that isn't indented. A single question is no list.
+    """
+    found = list(_find_pairs(lines))
+    return found if len(found) >= FEWEST else []
+
+
+def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:
+    marks = [n for n, line in enumerate(lines) if line.is_heading or _asks(line)]
+    for number, following in pairwise([*marks, len(lines)]):
+        asked = None if lines[number].is_heading else QUESTION.match(lines[number].text)
+        answer = next((n for n in range(number + 1, following) if ANSWER.match(lines[n].text)), None)
+        if asked is None or answer is None:
+            continue
+        end, depth = following, lines[number].depth
+        if following == len(lines) or lines[following].is_heading:
+            paragraphs = (n for n in range(answer + 1, following) if lines[n].after_blank and lines[n].depth <= depth)
+            end = next(paragraphs, following)
+        yield number, answer, end, asked[1].strip("*_ ")
+
+
+def _asks(line: AskedLine) -> bool:
+    return not line.in_fence and QUESTION.match(line.text) is not None
