@@ -43,9 +43,9 @@ MOST = 150
 """Questions per set for the fit."""
 THRESHOLDS = {"minilm": 0.425}
 """The threshold by embedder; where there is none, the one of the best balanced accuracy. With MiniLM the mean balanced
-accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.425 is the least, in
-steps of 0.005, at which at most a tenth of the unanswerable questions has a context that is called sufficient, both with
-all files of the manuals and with two fifths of them: other files move the estimates by some 0.01."""
+accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.425 is the least,
+in steps of 0.005, at which at most a tenth of the unanswerable questions has a context that is called sufficient, both
+with all files of the manuals and with two fifths of them: other files move the estimates by some 0.01."""
 
 
 def main() -> None:
