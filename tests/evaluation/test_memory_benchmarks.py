@@ -10,12 +10,33 @@ import pytest
 from meve.errors import ConfigurationError, DatasetError, EvaluationError
 from meve.evaluation.experiments.memory import memory_speed as speed
 from meve.evaluation.experiments.memory import recall
+from meve.evaluation.experiments.memory.distinct_turns import read_distinct_turns
 from meve.evaluation.experiments.memory.talks import KINDS, read_own
 from meve.evaluation.experiments.small_context.dialogue_speed import DialogueSpeedOptions, run_dialogue_speed
 from meve.evaluation.report.memory_report import write
 from meve.memory._passages import PASSAGE
+from tests.evaluation.dataset_files import write_rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
+
+_ASKED = [{"role": "user", "content": "Where is Oslo?"}, {"role": "assistant", "content": "In Norway."}]
+OTHER_CHATS = {
+    "longmemeval/conversations.jsonl.gz": {"sessions": [{"turns": _ASKED}, {"turns": _ASKED}]},
+    "memorybank/users.jsonl": {"days": [{"turns": [{"user": "I paint.", "assistant": "Nice!"}]}]},
+    "oasst/trees.jsonl": {"messages": [{"role": "prompter", "text": "Why?"}]},
+    "mtrag_un/tasks.jsonl.gz": {"history": [{"role": "user", "text": "How?"}, {"role": "agent", "text": "So."}]},
+    "irc/messages.jsonl.gz": {"speaker": "ann", "text": "It boots.", "system": False},
+}
+"""By file, one row of each set of distinct turns besides LoCoMo."""
+
+
+def write_questions(data):
+    write_rows(data / "locomo" / "questions.jsonl", [{"question": f"Did we see {n} zebras?"} for n in range(40)])
+
+
+def write_other_chats(data):
+    for file, row in OTHER_CHATS.items():
+        write_rows(data / file, [row, row])
 
 
 def test_recall_is_the_share_of_evidence(data, monkeypatch):
@@ -110,18 +131,37 @@ def write_rows(file, *rows):
 
 
 def test_speed_measures_both_files(data, tmp_path):
-    questions = [{"question": f"Did we see {n} zebras?"} for n in range(20)]
-    (data / "locomo" / "questions.jsonl").write_text("".join(json.dumps(q) + "\n" for q in questions))
+    write_questions(data)
     counts = speed.MemorySpeedSizes(
         per_large_user=20, per_small_user=5, large_users=2, small_users=2, calls=3, openings=1
     )
+    write_other_chats(data)
     results = speed.run_memory_speed(speed.MemorySpeedOptions(data=data, large=True, counts=counts))
-    for file in (speed.SMALL_FILE, speed.LARGE_FILE):
+    for file in (speed.SMALL_FILE, speed.DISTINCT_FILE, speed.LARGE_FILE):
         assert results.value(speed.NAME, file, "recall, ms, p50").n == 3
         assert results.value(speed.NAME, file, "add, durable, ms, p95").value > 0
     report = write(results, tmp_path / "out", "meve bench memory-speed").read_text("utf-8")
     assert "| recall, models, ms, p50 |" in report
     assert type(results).load(tmp_path / "out" / "results.json") == results
+
+
+def test_speed_without_the_sets_of_distinct_turns_says_so(data):
+    write_questions(data)
+    counts = speed.MemorySpeedSizes(per_large_user=20, calls=1, openings=1)
+    with pytest.warns(UserWarning, match="not measured, since longmemeval/conversations.jsonl.gz, .* is missing"):
+        results = speed.run_memory_speed(speed.MemorySpeedOptions(data=data, counts=counts))
+    assert {figure.system for figure in results.figures} == {speed.SMALL_FILE}
+    assert "is missing" in str(results.settings["files"])
+
+
+def test_distinct_turns_hold_none_twice(data):
+    write_other_chats(data)
+    turns = list(read_distinct_turns(data))
+    assert turns[-8:] == [
+        "user: Where is Oslo?", "assistant: In Norway.", "user: I paint.", "assistant: Nice!", "prompter: Why?",
+        "user: How?", "agent: So.", "ann: It boots.",
+    ]  # fmt: skip
+    assert len({*turns}) == len(turns)
 
 
 def test_dialogue_speed_measures_first_and_later_questions(data):

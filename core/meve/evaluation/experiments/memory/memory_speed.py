@@ -1,15 +1,19 @@
 """The memory-speed experiment: recalls and adds with 10,000 memories of a user, and with 1,000,000 in one file.
 
-The texts are LoCoMo's turns, numbered, so that no two are equal; their vectors are the turns' with a little noise.
-Records and their audit entries are written directly into the store. Times exclude those of the models, which are
-measured beside them. Warm: the user has recalled before; every question is asked once. Cold: the first recall of a user
-in a file that was just opened, in a process that has loaded the models.
+The texts are LoCoMo's turns, numbered, so that no two are equal; their vectors are the turns' with a little noise. So
+recalls meet copies with other numbers, which real talk has not: a file of as many distinct turns is measured beside it
+(`distinct_turns`), the long ones with their passages. All files are asked LoCoMo's questions. Records and their audit
+entries are written directly into the store. Times exclude those of the models, which are measured beside them. Warm:
+the user has recalled before; every question is asked once. Cold: the first recall of a user in a file that was just
+opened, in a process that has loaded the models.
 """
 
 import random
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
@@ -19,9 +23,11 @@ import numpy as np
 
 from meve.components.embedders import FAST, resolve_embedder
 from meve.components.tokenizers import resolve_tokens
+from meve.errors import DatasetError
 from meve.evaluation._model_caches import WrappedEmbedder
 from meve.evaluation.datasets._row_reader import read_rows
 from meve.evaluation.experiments._experiment import SEED
+from meve.evaluation.experiments.memory.distinct_turns import find_missing, read_distinct_turns, read_locomo
 from meve.evaluation.experiments.memory.memory_results import MemoryResults, Tally
 from meve.evaluation.results import collect_versions
 from meve.memory import GovernedMemory, Policy
@@ -33,7 +39,9 @@ from meve.types import FloatArray, StageProgress
 
 NAME = "memory speed"
 SMALL_FILE, LARGE_FILE = "10,000 in the file", "1,000,000 in the file"
+DISTINCT_FILE = "10,000 distinct turns in the file"
 BATCH = 1_000
+REASON = "made for a benchmark"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +65,8 @@ class MemorySpeedOptions:
     """The options of the memory-speed experiment."""
 
     data: Path
-    """The folder with the folder `locomo`."""
+    """The folder with the folder `locomo`, and those of the sets of `distinct_turns`, without which that file isn't
+    measured."""
     large: bool = False
     """Whether to measure a file of 1,000,000 memories too: 3 GB, minutes."""
     folder: Path | None = None
@@ -91,12 +100,7 @@ class _Material:
     """Texts to remember, with vectors and token counts, and questions to ask."""
 
     def __init__(self, folder: Path, embedder: _TimedEmbedder) -> None:
-        self._texts = [
-            f"{turn.text('speaker')}: {turn.text('text', blank=True)}"
-            for conversation in read_rows(folder / "conversations.jsonl")
-            for session in conversation.rows("sessions")
-            for turn in session.rows("turns")
-        ]
+        self._texts = [turn for row in read_rows(folder / "conversations.jsonl") for turn in read_locomo(row)]
         self._vectors = embedder.embed_passages(self._texts)
         self._tokens = resolve_tokens(None).count_many(self._texts)
         self._noise = np.random.default_rng(7)
@@ -131,9 +135,31 @@ class _Material:
                         outline=outline_of(record),
                     )
                     transaction.insert(user_key(user), stored)
-                    transaction.log(
-                        runtime.event(user_key(user), record, "add", "made for a benchmark", record.created_at)
-                    )
+                    transaction.log(runtime.event(user_key(user), record, "add", REASON, record.created_at))
+
+
+def _fill_distinct(memory: GovernedMemory, user: str, data: Path, count: int) -> None:
+    """Add `count` distinct turns for a user, as `GovernedMemory.add` stores them.
+
+    Raises:
+        DatasetError: there are fewer, or a set is damaged.
+    """
+    runtime = memory._runtime
+    texts = list(islice(read_distinct_turns(data), count))
+    if len(texts) < count:
+        raise DatasetError(f"{data} holds {len(texts):,} distinct turns, and {count:,} are needed: give the whole sets")
+    for start in range(0, count, BATCH):
+        records = [
+            make_record(
+                text, user_id=user, source="chat_user", policy_class="canonical", id=str(n), session_id=str(n // 20),
+                policy=runtime.policy, now=runtime.clock.now(), tags=(), classifier=runtime.classifier,
+                tagger=runtime.tagger,
+            )
+            for n, text in enumerate(texts[start : start + BATCH], start)
+        ]  # fmt: skip
+        with runtime.store.writing(durable=False) as transaction:
+            transaction.insert(user_key(user), *runtime.stored_all(records))
+            transaction.log(*(runtime.event(user_key(user), r, "add", REASON, r.created_at) for r in records))
 
 
 def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lambda *_: None) -> MemoryResults:
@@ -161,6 +187,14 @@ def run_memory_speed(options: MemorySpeedOptions, progress: StageProgress = lamb
                         progress("large file", n, len(users))
                     material.fill(memory, user, count)
                 sizes[name] = str(memory.stats())
+        if missing := find_missing(options.data):
+            sizes[DISTINCT_FILE] = f"not measured, since {', '.join(missing)} is missing"
+            warnings.warn(f"{DISTINCT_FILE}: {sizes[DISTINCT_FILE]}", stacklevel=2)
+        else:
+            files[DISTINCT_FILE], large_users[DISTINCT_FILE] = Path(folder) / "distinct.db", 1
+            with _open_uncached(files[DISTINCT_FILE], embedder, counts) as memory:
+                _fill_distinct(memory, "large 0", options.data, counts.per_large_user)
+                sizes[DISTINCT_FILE] = str(memory.stats())
         run = _Run(files, large_users, material, embedder, counts, tally)
         progress("cold", 0, 2)
         run.time_cold()
