@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -119,12 +119,12 @@ class Candidate:
 
     def with_score(self, by: str, value: float, *, verified: bool = False) -> "Candidate":
         """Return a copy with one more score, which decides its rank from now on."""
-        changed = {"scores": {**self.scores, by: value}, "score": value, "verified": verified}
-        return make_frozen(Candidate, {**vars(self), **changed})
+        fields = vars(self).copy()
+        fields["scores"], fields["score"], fields["verified"] = {**self.scores, by: value}, value, verified
+        return make_frozen(Candidate, fields)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A candidate that a phase dropped, and why."""
 
     candidate: Candidate

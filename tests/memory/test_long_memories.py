@@ -76,7 +76,7 @@ def find(memory, question):
 
 
 def cosine_of(memory, record_id, question=QUESTION):
-    return next(hit.cosine for hit in find(memory, question) if hit.stored.record.id == record_id)
+    return next(hit.cosine for hit in find(memory, question) if hit.passage.id == record_id)
 
 
 def test_long_memory_is_found_by_its_last_paragraph(memory):
@@ -223,7 +223,7 @@ def test_neighbours_add_words_and_no_cosine(memory):
     """A turn is raised by a neighbour that contains the question's words, not by one that is only similar."""
     for n, text in enumerate(["Caroline went away.", "She painted a sunset.", "Fine."]):
         memory.add(text, id=f"a{n}", session_id="a", **LASTING)
-    hits = {hit.stored.record.id: hit for hit in find(memory, "What did Caroline paint?")}
+    hits = {hit.passage.id: hit for hit in find(memory, "What did Caroline paint?")}
     assert hits["a2"].words == 0
     assert hits["a2"].relevance > hits["a2"].cosine / 2 + 0.1
     for hit in find(memory, "artworks of dusk"):

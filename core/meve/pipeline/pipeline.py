@@ -175,7 +175,7 @@ class Pipeline:
                 )
         dropped = phase.selection.dropped
         scored = [*phase.selection.kept, *(d.candidate for d in dropped if d.candidate.score is not None)]
-        run.judged = {c.id: c for c in scored}
+        run.judged = {c.passage.id: c for c in scored}
         run.unscored = [d for d in dropped if d.candidate.score is None]
         run.duplicates |= {d.candidate.id for d in dropped if d.reason.startswith(DUPLICATE_OF)}
 

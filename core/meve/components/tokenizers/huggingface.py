@@ -25,7 +25,8 @@ class HuggingFaceTokens:
     """A `TokenCounter` over a copy of a `tokenizers.Tokenizer` without padding, truncation and added special tokens.
 
     A special token's text within a text (such as [SEP]) counts as that one token, as the model would read it. If counts
-    add up, those of short pieces between white space are kept, since most pieces of a text are common words.
+    add up, those of short texts are kept, and of short pieces between white space, since most pieces of a text are
+    common words.
 
     Args:
         tokenizer: the tokenizer; it isn't changed.
@@ -92,7 +93,13 @@ class HuggingFaceTokens:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, in the order given; uses all cores."""
-        return self._add_up(texts) if self.adds_up else self._encode(list(texts))
+        if not self.adds_up:
+            return self._encode(list(texts))
+        known = self._known
+        try:
+            return [known[text] for text in texts]
+        except KeyError:
+            return self._add_up(texts)
 
     def _add_up(self, texts: Sequence[str]) -> list[int]:
         """Return the sums of the counts of each text's pieces, of which those that aren't known are counted."""
@@ -101,10 +108,12 @@ class HuggingFaceTokens:
         known = self._known
         new = list(set[str]().union(*split).difference(known))
         counted = dict(zip(new, self._encode(new), strict=True)) if new else {}
-        if len(known) + len(new) > _MOST_KNOWN:
+        if len(known) + len(new) + len(texts) > _MOST_KNOWN:
             self._known = {"": 0}  # other threads may still read the former one
-        self._known.update((piece, count) for piece, count in counted.items() if len(piece) <= _SHORT)
-        return [self._sum(pieces, known, counted) for pieces in split]
+        counts = [self._sum(pieces, known, counted) for pieces in split]
+        short = (*counted.items(), *zip(texts, counts, strict=True))
+        self._known.update((piece, count) for piece, count in short if len(piece) <= _SHORT)
+        return counts
 
     @staticmethod
     def _sum(pieces: Sequence[str], known: Mapping[str, int], counted: Mapping[str, int]) -> int:

@@ -10,10 +10,11 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from json.encoder import encode_basestring_ascii
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from meve.errors import AuditError, ValidationError
@@ -49,13 +50,12 @@ def encode_detail(detail: Mapping[str, Any]) -> str:
 def _write_entry(entry: tuple[int, int, str, str, str, str, str]) -> str:
     """Return an entry as JSON; a damaged one may hold values of other types."""
     seq, at, *texts = entry
-    if type(seq) is int and type(at) is int and all(type(each) is str for each in texts):
+    if type(seq) is int and type(at) is int and {*map(type, texts)} == {str}:
         return f"[{seq},{at},{','.join(map(encode_basestring_ascii, texts))}]"  # in half the time
     return _encode_entry(entry)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventDraft:
+class EventDraft(NamedTuple):
     """An event of a record that is about to be logged. Holds no content."""
 
     at: datetime
@@ -65,7 +65,7 @@ class EventDraft:
     """The record's id; empty for an event of no record."""
     action: Action
     reason: str
-    detail: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = MappingProxyType({})
     """JSON-plain scores, versions and keyed hashes; never the text of memories, queries or answers."""
 
 

@@ -16,9 +16,12 @@ _BY, _WAS = ("evidence", "by"), ("was", "superseded_by")
 
 def hide_names(events: Sequence[EventDraft], chain: AuditChain) -> Iterator[EventDraft]:
     """Yield events as the log holds them."""
+    if not chain.hides_names:
+        yield from events
+        return
     users = {user: chain.pseudonym(user) for user in {event.user for event in events}}
     for event in events:
-        yield _hide_names(event, users[event.user], chain) if chain.hides_names else event
+        yield _hide_names(event, users[event.user], chain)
 
 
 def _hide_names(event: EventDraft, user: str, chain: AuditChain) -> EventDraft:
@@ -30,7 +33,7 @@ def _hide_names(event: EventDraft, user: str, chain: AuditChain) -> EventDraft:
             detail = {**detail, outer: {**named, inner: hashed}}
             reason = re.sub(rf"(?<!\w){re.escape(other)}(?!\w)", hashed, reason)
     name = chain.record_name(user, event.record)
-    return EventDraft(at=event.at, user=user, record=name, action=event.action, reason=reason, detail=detail)
+    return EventDraft(event.at, user, name, event.action, reason, detail)
 
 
 def find_entries(snapshot: Snapshot, chain: AuditChain, query: EventQuery) -> Iterable[AuditRow]:

@@ -23,6 +23,8 @@ class Outline(NamedTuple):
     is_negated: bool
     words: int
     """The number of words, without articles."""
+    is_plain: bool = False
+    """Whether its values are written as they are compared; False too if an older version wrote the outline."""
 
 
 def outline_of(record: MemoryRecord) -> str:
@@ -36,7 +38,7 @@ def write_outline(text: str) -> str:
     statement = Statement(text)
     claim = statement.claim
     letters = _ANY_LETTERS if claim.letters is None else _hash(claim.letters)
-    flags = claim.gives_value + 2 * claim.gives_name + 4 * statement.is_negated
+    flags = claim.gives_value + 2 * claim.gives_name + 4 * statement.is_negated + 8 * (statement.plain == text)
     return f"{_RULES} {_hash_text(text)} {letters} {flags} {len(claim.words)}"
 
 
@@ -57,6 +59,7 @@ def read_outline(stored: str, text: str) -> Outline | None:
         gives_name=bool(bits & 2),
         is_negated=bool(bits & 4),
         words=int(words),
+        is_plain=bool(bits & 8),
     )
 
 

@@ -52,11 +52,13 @@ class Statement:
         self.outline = outline
         if outline is not None:
             vars(self)["is_negated"] = outline.is_negated  # a field that needn't be parsed
+            if outline.is_plain:
+                vars(self)["plain"] = text
 
     @LazyField
     def claim(self) -> Claim:
         """What it claims."""
-        claim = Claim(self.text, self._plain)
+        claim = Claim(self.text, self.plain)
         if self.outline is not None:
             vars(claim).update(gives_value=self.outline.gives_value, gives_name=self.outline.gives_name)
         return claim
@@ -77,7 +79,7 @@ class Statement:
         """The values in the statement."""
         days = _CALENDAR.intersection(self._words)
         return StatementValues(
-            numbers=frozenset(_normalise(number) for number in NUMBER.findall(self._plain)),
+            numbers=frozenset(_normalise(number) for number in NUMBER.findall(self.plain)),
             days=days,
             names=self._names - days,
             negated=self.is_negated,
@@ -89,16 +91,17 @@ class Statement:
         return not _NEGATIONS.isdisjoint(self._words)
 
     @LazyField
-    def _plain(self) -> str:
+    def plain(self) -> str:
+        """The text with its values in one form."""
         return normalise_values(self.text)
 
     @LazyField
     def _words(self) -> list[str]:
-        return words(self._plain)
+        return words(self.plain)
 
     @LazyField
     def _names(self) -> frozenset[str]:
-        names = NAME.findall(self._plain)
+        names = NAME.findall(self.plain)
         return frozenset(name.casefold().removesuffix("'s").removesuffix("’s") for name in names)
 
 

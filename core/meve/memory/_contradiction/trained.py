@@ -201,6 +201,8 @@ def _are_near(older: Statement, newer: Statement) -> bool:
     Those that announce a change must have most words in common: "I'm married" and "I got divorced" are not near.
     """
     old, new = older.claim, newer.claim
+    if old.words[:-1] == new.words[:-1] and len(old.words) > NEAR:
+        return True  # as below, in no time: only the last word differs
     blocks = SequenceMatcher(None, old.words, new.words, autojunk=False).get_opcodes()
     differing = sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal")
     shared = sum(b - a for kind, a, b, _, _ in blocks if kind == "equal")

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from typing import Any, Self
 
 from meve._quoting import mark_forgeries
 from meve.errors import ModelError, wrap_errors
-from meve.memory.records import MemoryRecord
+from meve.memory.records import MemoryRecord, StoredRecord
 from meve.ports import TokenCounter
 from meve.types import Passage
 
@@ -21,9 +22,28 @@ class MemoryPassage(Passage):
     row: int = 0
     """The store's number of the record, which rises with each new one."""
     outline: str = ""
-    """See `StoredRecord`."""
+    """See `StoredRecord`, as of the next ones."""
+    tokens: int = 0
+    model: str = ""
+    as_candidate: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """The fields of a candidate of this memory, but for those of one search; empty before the first search."""
     _shown: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By whether passages are numbered, the text as it was packed before."""
+
+    @classmethod
+    def of(cls, stored: StoredRecord) -> Self:
+        """Return a record as a passage."""
+        record = stored.record
+        return cls(
+            id=record.id,
+            text=record.text,
+            metadata=record.metadata,
+            record=record,
+            row=stored.row,
+            outline=stored.outline,
+            tokens=stored.tokens,
+            model=stored.model,
+        )
 
     @property
     def prompt_text(self) -> str:

@@ -61,8 +61,8 @@ class MemorySource:
                     hits = index.find_relevant(query.text, vector, k, mask, self.rule) if mask.any() else []
                 origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                 for hit in hits:
-                    candidate = _to_candidate(hit, origin, self.model, self.frames)
-                    candidates.setdefault(candidate.id, candidate)
+                    if hit.passage.id not in candidates:
+                        candidates[hit.passage.id] = _to_candidate(hit, origin, self.model, self.frames)
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -71,11 +71,16 @@ class MemorySource:
 
 
 def _to_candidate(hit: Hit, origin: str, model: str, frames: FrameTokens) -> Candidate:
-    scores = {_RELEVANCE: hit.relevance, "dense": hit.cosine, "lexical": hit.words}
-    vector = hit.vector if hit.stored.model == model else None
-    tokens = hit.stored.tokens - frames.count(hit.stored.record)
-    given = {"passage": hit.passage, "origin": origin, "scores": scores, "vector": vector, "tokens": tokens}
-    return make_frozen(Candidate, {**_BLANK, **given})
+    passage, vector, relevance, cosine, words = hit
+    if not passage.as_candidate:
+        tokens = passage.tokens - frames.count(passage.record)
+        passage.as_candidate.update(_BLANK, tokens=tokens)
+    given = passage.as_candidate.copy()
+    given["passage"], given["origin"] = passage, origin
+    given["scores"] = {_RELEVANCE: relevance, "dense": cosine, "lexical": words}
+    if passage.model == model:
+        given["vector"] = vector
+    return make_frozen(Candidate, given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

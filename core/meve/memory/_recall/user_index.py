@@ -93,9 +93,8 @@ class Scope:
 class Hit(NamedTuple):
     """A record that was found, with its scores, all in [0, 1]."""
 
-    stored: StoredRecord
-    """The record without its vectors."""
     passage: MemoryPassage
+    """The record."""
     vector: FloatArray
     """Its vector, of length 1."""
     relevance: float
@@ -269,23 +268,21 @@ class UserIndex:
         sums = self._add_up(cosines, shares, rule)
         positions = select_best(np.where(mask, sums, -1.0), k)
         scores = limit_relevance(sums[positions]).astype(np.float32)
-        found = [(-score, self._stored[p], p) for score, p in zip(scores.tolist(), positions.tolist(), strict=True)]
-        best = sorted((score, stored.record.id, p, stored) for score, stored, p in found if stored is not None)[:k]
+        shown = map(self._passage, positions.tolist())
+        found = zip((-scores).tolist(), shown, positions.tolist(), strict=True)
+        best = sorted((score, passage.id, p, passage) for score, passage, p in found if passage is not None)[:k]
         chosen = [p for _, _, p, _ in best]
         of_hits = self._units.values[chosen], cosines[chosen].tolist(), shares[chosen].tolist()
         return [
-            Hit(stored, self._passage(p, stored), vector, -score, cosine, share)
-            for (score, _, p, stored), vector, cosine, share in zip(best, *of_hits, strict=True)
+            Hit(passage, vector, -score, cosine, share)
+            for (score, _, _, passage), vector, cosine, share in zip(best, *of_hits, strict=True)
         ]
 
-    def _passage(self, position: int, stored: StoredRecord) -> MemoryPassage:
-        """Return a record as a passage, kept until the record is removed or changed."""
+    def _passage(self, position: int) -> MemoryPassage | None:
+        """Return a record as a passage, kept until the record is removed or changed; None if it was removed."""
         passage = self._shown.get(position)
-        if passage is None:
-            record, row, outline = stored.record, stored.row, stored.outline
-            passage = self._shown[position] = MemoryPassage(
-                id=record.id, text=record.text, metadata=record.metadata, record=record, row=row, outline=outline
-            )
+        if passage is None and (stored := self._stored[position]) is not None:
+            passage = self._shown[position] = MemoryPassage.of(stored)
         return passage
 
     def _with_vectors(self, stored: StoredRecord, position: int) -> StoredRecord:

@@ -190,7 +190,7 @@ class FactWriter:
                 transaction.replace(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "update", "said again", now, evidence={"by": said}))
             draft = EventDraft(at=now, user=user, record=said, action="use", reason=f"{record.id} says the same")
-            transaction.log(replace(draft, detail={"evidence": {"by": record.id}}))
+            transaction.log(draft._replace(detail={"evidence": {"by": record.id}}))
         return True
 
     def _close(self, transaction: RecordTransaction, user: str, decision: FactDecision, by: MemoryRecord) -> None:

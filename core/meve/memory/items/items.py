@@ -227,7 +227,7 @@ class Items:
         while ranked < total:
             count = max(count, 1)
             hits = index.find_relevant(query, vector, count, mask, rule)
-            yield from ((hit.stored.record, hit.relevance) for hit in hits[ranked:])
+            yield from ((hit.passage.record, hit.relevance) for hit in hits[ranked:])
             ranked, count = len(hits), count * _RANK_GROWTH
         yield from _records(index, index.newest(unsearchable))
 

@@ -64,4 +64,4 @@ def detach_closed(transaction: "RecordTransaction") -> None:
             reason, at = f"{by}, which replaced it, is gone", transaction.events[-1].at
             action: Action = "restore" if was_part else "update"
             draft = EventDraft(at=at, user=user, record=record.id, action=action, reason=reason)
-            transaction.log(replace(draft, detail={"evidence": {"by": by}}))
+            transaction.log(draft._replace(detail={"evidence": {"by": by}}))

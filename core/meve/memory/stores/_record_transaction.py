@@ -228,7 +228,7 @@ def get_head(snapshot: Snapshot) -> SealedHead:
 
 
 def _with_detail(event: EventDraft, **detail: str) -> EventDraft:
-    return replace(event, detail={**event.detail, **detail})
+    return event._replace(detail={**event.detail, **detail})
 
 
 def _content(record: MemoryRecord) -> tuple[object, ...]:
