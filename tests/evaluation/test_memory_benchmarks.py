@@ -88,12 +88,12 @@ def test_foreign_sets_are_read(tmp_path):
     folder.mkdir()
     write_rows(
         folder / "questions.jsonl",
-        *({"user_id": str(n), "question": f"Who is {n}?", "evidence_turn_ids": [f"e{n}"]} for n in range(5)),
+        [{"user_id": str(n), "question": f"Who is {n}?", "evidence_turn_ids": [f"e{n}"]} for n in range(5)],
     )
     date = "2023/05/20 (Sat) 11:17"
     write_rows(
         folder / "evidence_turns.jsonl",
-        *({"id": f"e{n}", "user_id": str(n), "session_date": date, "content": f"I met {n % 4}."} for n in range(5)),
+        [{"id": f"e{n}", "user_id": str(n), "session_date": date, "content": f"I met {n % 4}."} for n in range(5)],
     )
     sessions = [
         {"session_id": f"s{n}", "date": date, "turns": [{"content": "Hi."}, {"content": "One.\n\nTwo. " + "x" * 1_000}]}
@@ -124,10 +124,6 @@ def test_foreign_sets_are_read(tmp_path):
         for n, question in enumerate(talk.questions):
             found = " ".join(texts[question.user][id] for id in question.evidence)
             assert all(f"Page {n} {m}" in found for m in range(2))
-
-
-def write_rows(file, *rows):
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def test_speed_measures_both_files(data, tmp_path):
