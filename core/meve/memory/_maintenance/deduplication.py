@@ -104,7 +104,9 @@ class DuplicateJudge:
             return ""
         if self.scorer.policy.ranking.conflicts:
             return ""
-        return "prevails" if self._precedence(one.record) > self._precedence(other.record) else "yields"
+        known = self.precedences
+        mine, theirs = known.get(one.id) or self._precedence(one), known.get(other.id) or self._precedence(other)
+        return "prevails" if mine > theirs else "yields"
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
         """Return the relation of the newer memory to the older one; its index keeps that of two active records."""
@@ -125,9 +127,8 @@ class DuplicateJudge:
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self._compared(passage).statement(passage.text, passage.outline)
 
-    def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
-        known = self.precedences.get(record.id)
-        if known is None:
-            protected = not self.scorer.policy.rule(record.policy_class).prune
-            known = self.precedences[record.id] = protected, precedence(record, self.scorer.reflection(record))
+    def _precedence(self, passage: MemoryPassage) -> tuple[Any, ...]:
+        record = passage.record
+        protected = not self.scorer.policy.rule(record.policy_class).prune
+        known = self.precedences[passage.id] = protected, precedence(record, self.scorer.reflection(record))
         return known

@@ -60,7 +60,10 @@ class MemoryPassage(Passage):
         """See `Passage`. It is kept, since an index keeps the passage for later searches."""
         shown = self._shown.get(numbered)
         if shown is None:
-            shown = self._shown[numbered] = mark_forgeries(self.prompt_text, numbers=numbered)
+            shown = self.prompt_text
+            if shown != self.text:  # else there is nothing to mark
+                shown = mark_forgeries(shown, numbers=numbered)
+            self._shown[numbered] = shown
         return shown
 
 
