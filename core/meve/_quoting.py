@@ -52,8 +52,9 @@ _ROLE = re.compile(
     r"|\W*role\W{1,9}(?:system|user|assistant|human|tool)\W*+(?:$|content\b)"
     rf"|\W*-{{3}}\s{{0,9}}(?:begin|end)\b.*\b(?:{_ROLES}|prompt|context|memory|instructions?)\b"
 )
-_DAY = re.compile(r"\W*\d{4}-\d\d-\d\d\b.{0,30}:\s*$")
-"""A heading of a day."""
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_DAY = re.compile(rf"\W*(?:\d{{4}}-\d\d-\d\d\b.{{0,30}}:\s*$|\d{{1,2}}\s{{1,9}}(?:{_MONTHS})\b[^:]{{0,40}}:)")
+"""A heading of a day, or a line that begins with a day, as `1 May 2026: ` or `1 May, doc: `."""
 _NUMBER = re.compile(r"\A[\s>*#|\-]*+\[\W{0,3}\d{1,6}\W{0,3}\]")
 _BREAK = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -108,7 +109,8 @@ def mark_forgeries(
         text: what was stored.
         numbers: whether the prompt numbers its passages, so that `[2]` at the beginning of a line is a forgery.
         tags: whether the prompt has blocks of memories, so that `</memory>` is one.
-        days: whether the prompt has days as headings, so that a line `2026-05-01:` is one.
+        days: whether the prompt has days above or before its passages, so that lines `2026-05-01:` and `1 May: …` are
+            forgeries.
         headings: lines of the prompt itself.
         paragraphs: whether empty lines separate the prompt's blocks, so that a line after one is marked.
 

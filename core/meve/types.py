@@ -64,6 +64,13 @@ class Passage:
         """The line above this and other passages of the same heading where they are packed; empty for none."""
         return ""
 
+    def lead_after(self, before: "Passage | None") -> str:  # noqa: ARG002
+        """Return what stands before the text where passages aren't numbered, given the passage above; empty for none.
+
+        It takes the place of the heading.
+        """
+        return ""
+
     def packed_text(self, *, numbered: bool) -> str:
         """Return the text as it is packed: lines are marked that imitate a prompt, or a number if those are shown."""
         return mark_forgeries(self.prompt_text, numbers=numbered)

@@ -236,7 +236,7 @@ def test_task_may_say_what_would_else_be_a_refusal(routed_memory):
 
 
 def test_prompt_says_how_many_memories_of_a_count_are_cut(routed_memory):
-    _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=30, complete_tokens=30)
+    _, script = answer(routed_memory, "How many times did I go hiking?", "3", deep_tokens=20, complete_tokens=20)
     assert "10 memories were searched; only 1 of 3 that match fit and are shown." in script.prompts[0]
 
 

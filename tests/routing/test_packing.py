@@ -38,15 +38,25 @@ def test_evidence_names_each_day_once_above_its_memories(hikes):
 
 @pytest.mark.parametrize("tier", ["profile", "targeted", "deep"])
 def test_memories_of_a_day_stand_together_in_the_order_of_the_passages(hikes, tier):
-    recall = hikes.recall("With whom did I go hiking, with Sam?", tier=tier)
+    recall = hikes.recall("With whom did I go hiking, with Sam?", tier=tier, max_tokens=300)
     shown = [line.partition("] ")[2] for line in recall.text.splitlines() if line.startswith("[")]
     assert shown == [record.text for record in recall.records]
     headings = [line for line in recall.text.splitlines() if line.endswith(":")]
     assert len(headings) == len(set(headings))
 
 
-def test_prompt_shows_what_the_evidence_counts(hikes):
-    recall = hikes.recall("How many times did I go hiking?")
+def test_small_budget_shows_each_memory_behind_its_day(hikes):
+    recall = hikes.recall("How many times did I go hiking?", max_tokens=200)
+    first, second, third = sorted({f"{record.created_at:%-d %B}" for record in recall.records})
+    assert recall.text.splitlines() == [
+        f"{first} 2026: I went hiking in the Tatra mountains.", f"{first}: I went hiking up Lysa hora.",
+        f"{second}: I went hiking with Sam.", f"{third}, doc: Take boots when you go hiking.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [200, 300])
+def test_prompt_shows_what_the_evidence_counts(hikes, budget):
+    recall = hikes.recall("How many times did I go hiking?", max_tokens=budget)
     assert recall.text in format_recall(hikes.memory, recall)
     assert recall.tokens == hikes.memory._runtime.tokens.count(recall.text)
     with_ids = format_recall(hikes.memory, recall, ids=True)

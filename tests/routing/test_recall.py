@@ -145,7 +145,7 @@ def test_question_that_fills_the_window_is_refused(routed_memory):
 def test_recall_is_logged_with_what_was_handed_out(memory):
     memory.add("I live in Prague.", user_id="alice", id="prague", source="chat_user")
     memory.add("I bought a red bike.", user_id="alice", id="bike", source="chat_user")
-    recall = MemoryRouter(memory, user_id="alice").recall("Where do I live?", max_tokens=20)
+    recall = MemoryRouter(memory, user_id="alice").recall("Where do I live?", max_tokens=15)
     events = memory.audit.events(user_id="alice", action="retrieve")
     assert [(e.record_id, e.reason) for e in events] == [("prague", f"recall {recall.id}")]
 

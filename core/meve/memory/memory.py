@@ -156,7 +156,7 @@ class GovernedMemory(Operations):
         return self._writer.add(user_key(user_id), user_id, text, reason, derived_from=derived_from, **options)
 
     def search(self, query: str, *, user_id: UserId, **options: Unpack[SearchOptions]) -> Recall:
-        """Return the memories that answer a query: numbered, within a token budget, with the reasons for each.
+        """Return the memories that answer a query: by day, within a token budget, with the reasons for each.
 
         Args:
             query: the query.

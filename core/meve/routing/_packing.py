@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from meve.components._sentence_splitter import split_sentences
+from meve.components.lexical.analyzers import stemmed_words
 from meve.errors import ModelError, wrap_errors
 from meve.memory._recall.memory_passage import MemoryPassage
-from meve.pipeline.phases.budget import Composed, budget, list_passages, with_counts
+from meve.pipeline.phases.budget import SMALL, Composed, budget, list_passages, with_counts
 from meve.pipeline.phases.condense import RATED_SENTENCE
 from meve.pipeline.phases.shorten import find_pieces, rate_by_words, shorten
 from meve.ports import TokenCounter
@@ -26,7 +27,8 @@ def pack(
 ) -> Composed:  # fmt: skip
     """Pack memories in the order given, as many as fit, and show them by day.
 
-    The text names each day once, above its memories. The days stand in order of their best memory, or of time.
+    The text names each day once, above its memories. The days stand in order of their best memory, or of time. In a
+    small budget, each memory begins with its day instead.
 
     Args:
         question: the question, by which sentences of long memories are chosen.
@@ -42,11 +44,14 @@ def pack(
     with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
         fitted = _shorten_long(question, with_counts(candidates, tokens), reader, tokens, max_tokens)
         cut = partial(_shorten, question, reader, tokens)
-        chosen = budget(fitted, tokens, max_tokens=max_tokens, separator=_SEPARATOR, citations=True, cut=cut).selection
+        numbered = max_tokens > SMALL
+        chosen = budget(
+            fitted, tokens, max_tokens=max_tokens, separator=_SEPARATOR, citations=numbered, cut=cut
+        ).selection
         kept, dropped = list(chosen.kept), list(chosen.dropped)
         while True:
-            shown = _arrange(kept, by_time=by_time)
-            text = _write(shown)
+            shown = _arrange(kept, by_time=by_time, by_day=numbered)
+            text = _write(shown, numbered=numbered)
             count = tokens.count(text) if kept else 0
             if count <= max_tokens:
                 return Composed(selection=Selection(kept=shown, dropped=dropped), text=text, tokens=count)
@@ -67,23 +72,25 @@ def _shorten(question: str, reader: MemoryReader, tokens: TokenCounter, candidat
     text = candidate.passage.text
     pieces, headers = find_pieces(text, split_sentences)
     ratings = reader.rate(question, candidate, pieces)
-    by_words = rate_by_words(question, text, pieces)
+    by_words = rate_by_words(question, text, pieces, stemmed_words)
     least = RATED_SENTENCE if ratings else float("inf")
     return shorten(candidate, pieces, ratings or by_words, tokens, most, least=least, headers=headers)
 
 
-def _arrange(kept: Sequence[Candidate], *, by_time: bool) -> list[Candidate]:
-    """Return the memories in the order in which they are shown, those of a day together."""
+def _arrange(kept: Sequence[Candidate], *, by_time: bool, by_day: bool) -> list[Candidate]:
+    """Return the memories in the order in which they are shown."""
     ordered = sorted(kept, key=lambda c: (time_of(c), _row_of(c))) if by_time else list(kept)
+    if not by_day:
+        return ordered
     groups: dict[str, list[Candidate]] = {}
     for candidate in ordered:
         groups.setdefault(candidate.passage.heading, []).append(candidate)
     return [candidate for group in groups.values() for candidate in group]
 
 
-def _write(shown: Sequence[Candidate]) -> str:
+def _write(shown: Sequence[Candidate], *, numbered: bool) -> str:
     passages = [candidate.passage for candidate in shown]
-    return _SEPARATOR.join(list_passages(passages, [p.prompt_text for p in passages], citations=True))
+    return _SEPARATOR.join(list_passages(passages, [p.prompt_text for p in passages], citations=numbered))
 
 
 def _row_of(candidate: Candidate) -> int:

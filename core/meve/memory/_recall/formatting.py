@@ -29,8 +29,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     """Return a recall as part of a system message; empty if there is nothing to show.
 
     Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
-    line and can't close the block: the tags hold a number of the recall. Each day is named once, in a line above its
-    memories. The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
+    line and can't close the block: the tags hold a number of the recall. Days stand as in the recall's own text. The
+    recall's note follows them. The user's standing wishes come first, within a token budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -54,7 +54,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
         blocks.append(_block(WISHES_HEADER, WISHES_OPENING, texts, recall.id[:8]))
     if current:
         shown = [quote_line(f"{p.text} (id {p.id})" if ids else p.text) for p in current]
-        lines = list_passages(current, shown, citations=True)
+        lines = list_passages(current, shown, citations=recall.is_numbered)
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)
     return "\n".join(filter(None, blocks))

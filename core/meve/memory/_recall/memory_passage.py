@@ -12,11 +12,16 @@ from meve.types import Passage
 
 _MOST_FRAMES = 10_000
 """The most counts of sources and dates that are kept."""
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
+"""Those of `calendar` depend on the locale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPassage(Passage):
-    """A memory that may enter a prompt, shown below its day, and its source unless the user told it."""
+    """A memory that may enter a prompt, shown below or behind its day, and its source unless the user told it."""
 
     record: MemoryRecord
     row: int = 0
@@ -53,8 +58,17 @@ class MemoryPassage(Passage):
     @property
     def heading(self) -> str:
         """The day on which the memory was added, as `2026-05-01:`, with its source unless the user told it."""
-        source = "" if self.record.source == "chat_user" else f", {self.record.source}"
-        return f"{self.record.created_at.date()}{source}:"
+        return f"{self.record.created_at.date()}{self._source}:"
+
+    def lead_after(self, before: Passage | None) -> str:
+        """Return the day, as `1 May 2026: `, with the source as above. The year stands where that above is another."""
+        day = self.record.created_at
+        same_year = isinstance(before, MemoryPassage) and before.record.created_at.year == day.year
+        return f"{day.day} {_MONTHS[day.month - 1]}{'' if same_year else f' {day.year}'}{self._source}: "
+
+    @property
+    def _source(self) -> str:
+        return "" if self.record.source == "chat_user" else f", {self.record.source}"
 
     def packed_text(self, *, numbered: bool) -> str:
         """See `Passage`. It is kept, since an index keeps the passage for later searches."""

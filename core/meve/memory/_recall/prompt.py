@@ -224,7 +224,7 @@ def compose_prompt(
     texts = [marked(passage.prompt_text) for passage in facts]
 
     def list_facts() -> str:
-        return "\n".join(list_passages(facts, texts[: len(facts)], citations=True))
+        return "\n".join(list_passages(facts, texts[: len(facts)], citations=recall.is_numbered))
 
     def join() -> str:
         blocks = [

@@ -14,6 +14,7 @@ from meve._telemetry import count, reported
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components._sentence_splitter import split_sentences
 from meve.components.entities import resolve_entities
+from meve.components.lexical.analyzers import stemmed_words
 from meve.errors import QueryError
 from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
@@ -32,6 +33,7 @@ from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
+from meve.pipeline.phases.budget import SMALL
 from meve.pipeline.phases.shorten import find_pieces, rate_by_words, shorten
 from meve.pipeline.pipeline import Pipeline
 from meve.pipeline.trace import Trace
@@ -57,6 +59,11 @@ class Recall(Context):
     def note(self) -> str:
         """A sentence on what the reader of the memories should know of how they were chosen; empty for none."""
         return ""
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the text numbers its memories, below their days; in a small budget, each begins with its day."""
+        return self.max_tokens > SMALL
 
     @property
     def records(self) -> tuple[MemoryRecord, ...]:
@@ -215,13 +222,14 @@ class Searcher:
             threshold=self.runtime.policy.ranking.threshold,
             redundancy=1.0 if query.scope.include_superseded else max(SIMILAR, self.runtime.policy.merging.nominate),
             max_tokens=query.max_tokens,
+            citations=query.max_tokens > SMALL,
         )
 
     def _cut(self, query: Query, candidate: Candidate, most: int) -> Candidate:
         """Return a memory reduced to the sentences that share most words with a query, and their neighbours."""
         text = candidate.passage.text
         pieces, headers = find_pieces(text, split_sentences)
-        ratings = rate_by_words(query.text, text, pieces)
+        ratings = rate_by_words(query.text, text, pieces, stemmed_words)
         return shorten(candidate, pieces, ratings, self.runtime.tokens, most, least=math.inf, headers=headers)
 
     def _notes(self, query: MemoryQuery, indexes: list[UserIndex]) -> Mapping[str, Any]:
@@ -269,7 +277,7 @@ class Load:
 
 @lru_cache(maxsize=64)  # its checks take a hundredth of a search
 def _make_config(**settings: Any) -> RetrieverConfig:  # noqa: ANN401
-    return RetrieverConfig(min_verified=0, fallback_k=0, fill=False, separator="\n", citations=True, **settings)
+    return RetrieverConfig(min_verified=0, fallback_k=0, fill=False, separator="\n", **settings)
 
 
 def _mark_cached(trace: Trace) -> Trace:

@@ -16,7 +16,7 @@ WHITESPACE = " \t\r\n"
 """The characters that every tokenizer treats as white space."""
 SMALL = 256
 """The most tokens of a budget in which the best candidates are cut to fit: it holds few passages, so that leaving out
-one of the best loses more than its weakest sentences."""
+one of the best loses more than its weakest sentences. Memories aren't numbered there."""
 _CUT, _LEAST_SHARE = 3, 0.4
 """The number of candidates, the best first, that are cut, and the least share of one's tokens that must fit."""
 
@@ -46,8 +46,8 @@ def budget(
 ) -> Composed:
     """Pack candidates in the order given; one that doesn't fit is skipped.
 
-    Passages of the same heading stand together below it, where the first of them would stand; their numbers remain
-    those of the order given.
+    With citations, passages of the same heading stand together below it, where the first of them would stand; their
+    numbers remain those of the order given. Without, each begins with its lead.
 
     `find_reason` is asked only about candidates that fit, and returns why one is left out nevertheless, or nothing.
     With `cut` and a budget of at most 256 tokens, those of the first three that don't fit are cut, if two fifths fit.
@@ -74,19 +74,22 @@ def budget(
 
 
 def list_passages(passages: Sequence[Passage], blocks: Iterable[str], *, citations: bool) -> list[str]:
-    """Return the texts of passages as blocks of a prompt, below their headings.
+    """Return the texts of passages as blocks of a prompt, below their headings or behind their leads.
 
     Passages of the same heading stand together, where the first of them would stand.
 
     Args:
         passages: the passages.
         blocks: their texts.
-        citations: whether to number the texts, in the order given.
+        citations: whether to number the texts, in the order given, below headings; if not, leads stand before them.
     """
+    if not citations:
+        above = (None, *passages)
+        return [passage.lead_after(before) + block for before, passage, block in zip(above, passages, blocks)]  # noqa: B905
     below: dict[str, list[str]] = {}
     for n, (passage, block) in enumerate(zip(passages, blocks, strict=True), start=1):
         heading = passage.heading
-        below.setdefault(heading, [heading] if heading else []).append(f"{_mark(n)}{block}" if citations else block)
+        below.setdefault(heading, [heading] if heading else []).append(f"{_mark(n)}{block}")
     return [block for group in below.values() for block in group]
 
 
@@ -143,7 +146,7 @@ class _Packer:
         self._marks: dict[int, int] = {}
         """The tokens of the marks before the passages, by number."""
         self._headings: dict[str, int] = {}
-        """The tokens of the headings, with a separator."""
+        """The tokens of headings, with a separator, and of leads."""
         self._shown = {""}
         """The headings above what is kept."""
         self._separator_tokens = 0
@@ -209,19 +212,23 @@ class _Packer:
 
     def _estimate_added(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
         separator = self._separator_tokens if kept else 0
-        return (candidate.tokens or 0) + separator + self._count_heading(candidate.passage.heading)
+        return (candidate.tokens or 0) + separator + self._count_frame(candidate.passage, kept)
 
     def _sum_added(self, candidate: Candidate, kept: Sequence[Candidate]) -> int:
         mark = self._count_mark(len(kept) + 1) if self._citations else 0
-        return (candidate.tokens or 0) + mark + self._count_heading(candidate.passage.heading)
+        return (candidate.tokens or 0) + mark + self._count_frame(candidate.passage, kept)
 
-    def _count_heading(self, heading: str) -> int:
-        """Return the tokens of a heading, 0 if it is shown already."""
-        if heading in self._shown:
+    def _count_frame(self, passage: Passage, kept: Sequence[Candidate]) -> int:
+        """Return the tokens of a passage's heading, 0 if it is shown already; or those of its lead."""
+        frame = passage.heading
+        if not self._citations:
+            frame = passage.lead_after(kept[-1].passage if kept else None)
+        elif frame in self._shown:
             return 0
-        if heading not in self._headings:
-            self._headings[heading] = self._counter.count(heading) + (0 if self._adds_up else self._separator_tokens)
-        return self._headings[heading]
+        if frame not in self._headings:
+            extra = 0 if self._adds_up or not frame else self._separator_tokens
+            self._headings[frame] = self._counter.count(frame) + extra
+        return self._headings[frame]
 
     def _count_mark(self, n: int) -> int:
         if n not in self._marks:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -65,12 +65,26 @@ def _cut(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield start + line.start() + words[n].start(), start + line.start() + last.end()
 
 
-def rate_by_words(query: str, text: str, pieces: TextSpans) -> list[float]:
-    """Return for each piece the weight of the query's words in it; a word in few pieces weighs more."""
-    wanted = set(re.findall(r"\w+", query.lower()))
-    found = [wanted & set(re.findall(r"\w+", text[start:end].lower())) for start, end in pieces]
+def rate_by_words(
+    query: str, text: str, pieces: TextSpans, split: Callable[[str], Sequence[str]] | None = None
+) -> list[float]:
+    """Return for each piece the weight of the query's words in it; a word in few pieces weighs more.
+
+    Args:
+        query: the query.
+        text: the text.
+        pieces: the start and end of each piece.
+        split: returns the words of a text; None for all words in lower case.
+    """
+    split = split or _split_words
+    wanted = set(split(query))
+    found = [wanted.intersection(split(text[start:end])) for start, end in pieces]
     counts = Counter(word for words in found for word in words)
     return [sum(math.log(1 + len(pieces) / counts[word]) for word in words) for words in found]
+
+
+def _split_words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def shorten(
