@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -46,8 +47,12 @@ class KeyService:
     def call(self, what, secret):
         body = json.dumps({"secret": base64.b64encode(secret).decode()}).encode()
         address = f"http://127.0.0.1:{self.server.server_port}/{what}"
-        with urllib.request.urlopen(urllib.request.Request(address, body)) as answer:
-            return base64.b64decode(answer.read())
+        try:
+            with urllib.request.urlopen(urllib.request.Request(address, body)) as answer:
+                return base64.b64decode(answer.read())
+        except urllib.error.HTTPError as refusal:
+            refusal.close()
+            raise
 
     def master(self):
         return self.call("decrypt", self.wrapped)

@@ -1,8 +1,6 @@
 """The chat stores under test: ours, and LlamaIndex's own with the tests that each fails."""
 
-import gc
-import warnings
-
+import aiosqlite
 import pytest
 from llama_index.core.storage.chat_store import SimpleChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore
@@ -85,17 +83,12 @@ class AsyncSimpleChatStore(AsyncDBChatStore):
         return await self.inner.aget_keys()
 
 
-LEAKS_CONNECTIONS = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-ARCHIVING_STORES = ["meve", pytest.param("sqlalchemy", marks=LEAKS_CONNECTIONS)]
+ARCHIVING_STORES = ["meve", "sqlalchemy"]
 
 
-# a connection that SQLAlchemyChatStore leaked may be collected while the test after it, on the simple store, is set up
-@pytest.fixture(params=[*ARCHIVING_STORES, pytest.param("simple", marks=LEAKS_CONNECTIONS)])
-async def store(request, file):
+@pytest.fixture(params=[*ARCHIVING_STORES, "simple"])
+async def store(request, file, monkeypatch):
     """A new and empty chat store."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # a failed test of SQLAlchemyChatStore keeps its connections
-        gc.collect()
     if request.param == "meve":
         with GovernedMemory.open(file, embedder=WordEmbedder(), tokens=WordCounter()) as memory:
             yield MeVeChatStore(memory, user_id="alice")
@@ -107,8 +100,9 @@ async def store(request, file):
     if request.param == "simple":
         yield AsyncSimpleChatStore(inner=SimpleChatStore())
         return
-    stock = SQLAlchemyChatStore(table_name="messages", async_database_uri="sqlite+aiosqlite:///:memory:")
-    yield stock
-    if stock._async_engine is not None:
-        await stock._async_engine.dispose()
-    gc.collect()  # close leaked connections here, so that no later test gets their warnings
+    connections = []
+    connect = aiosqlite.connect
+    monkeypatch.setattr(aiosqlite, "connect", lambda *a, **b: connections.append(connect(*a, **b)) or connections[-1])
+    yield SQLAlchemyChatStore(table_name="messages", async_database_uri="sqlite+aiosqlite:///:memory:")
+    for each in connections:  # concurrent calls open several, of which its engine knows one
+        await each.close()

@@ -101,7 +101,8 @@ def serve_stdio(operations: Operations, caller: Caller, on_signal: Callable[[], 
     Args:
         operations: what it serves.
         caller: as whom the client acts.
-        on_signal: closes what the operations use; called before SIGTERM or SIGINT end the process.
+        on_signal: closes what the operations use; called before SIGTERM, SIGINT or a client that leaves before its
+            answer end the process.
 
     Raises:
         MissingExtraError: a package of the extra `serve` isn't installed.
@@ -122,8 +123,8 @@ def serve_stdio(operations: Operations, caller: Caller, on_signal: Callable[[], 
             signal.signal(number, stop)
         try:
             asyncio.run(run_stdio(operations, workers, caller))
-        except* BrokenPipeError:
-            pass  # the client left before its answer
+        except* BrokenPipeError:  # the client left before its answer, of which Python 3.13 would complain at its end
+            stop()
 
 
 @contextlib.contextmanager
