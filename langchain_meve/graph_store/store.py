@@ -64,12 +64,14 @@ class MeVeStore(BaseStore):
 
     >>> from meve.memory import GovernedMemory
     >>> from pathlib import Path; from tempfile import mkdtemp
-    >>> store = MeVeStore(GovernedMemory.open(Path(mkdtemp()) / "memory.db"), namespaces="memories/{user_id}/*")
+    >>> memory = GovernedMemory.open(Path(mkdtemp()) / "memory.db")
+    >>> store = MeVeStore(memory, namespaces="memories/{user_id}/*")
     >>> store.put(("memories", "alice"), "drink", {"text": "Alice drinks green tea."})
     >>> [item.key for item in store.search(("memories", "alice"), query="What does she drink?")]
     ['drink']
     >>> store.search(("memories", "bob"), query="What does she drink?")
     []
+    >>> memory.close()
     """
 
     supports_ttl = True
