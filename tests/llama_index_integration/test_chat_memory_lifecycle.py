@@ -193,7 +193,9 @@ def test_deserialization_reuses_the_open_memory_or_opens_the_file(file, clock):
     finally:
         again.memory.close()
     with GovernedMemory.open(file) as other:
-        assert MeVeMemory.from_dict(data).memory is not other
+        third = MeVeMemory.from_dict(data).memory
+        assert third is not other
+        third.close()
         register_memory(other)
         assert MeVeMemory.from_dict(data).memory is other
 
