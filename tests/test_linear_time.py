@@ -245,6 +245,23 @@ def test_long_runs_are_read_within_seconds(read, text):
     ("read", "pieces"),
     [
         (split_sentences, ["``", "`", "\u201c", "(", "[", "a. `", "a\n"]),
+        (
+            extract_statements,
+            [
+                "a:\n",
+                "Hi Tom,\n",
+                "Hi Tom, ",
+                "Regards\n",
+                "Love, Tom. ",
+                "a.\n\nTranslate this?\n",
+                "Does this mean? ",
+                "Subject: a\n",
+                "a: b\nc: b\n",
+                "[1:00] a: b\n",
+                "```\n",
+                "Dear Ms A,\n\n",
+            ],
+        ),
         (PatternSecretDetector().find_secret, ["passport-", "passport ", "ssn", "tax id-1"]),
         (PatternSecretDetector().find_secret, ["secret", "api_key", "password_", "secret.", "x=secret "]),
         (PatternSecretDetector().find_secret, ["eyJ", "eyJhbGciOiJI.", "-eyJhbGciOiJI"]),

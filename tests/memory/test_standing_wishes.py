@@ -82,6 +82,30 @@ def test_wish_in_a_turn_is_recorded_even_if_it_is_put_as_a_request(memory, wish)
     assert [(r.text, r.policy_class) for r in memory.list(user_id="alice")] == [(wish, "instruction")]
 
 
+@pytest.mark.parametrize(
+    ("said", "wish"),
+    [
+        ("By the way, please always answer in German.", "Please always answer in German."),
+        ("Just so you know, please always use metric units.", "Please always use metric units."),
+        ("Oh, please always answer in French.", "Please always answer in French."),
+        ("Oh, and never use emojis.", "Never use emojis."),
+        ("One more thing: keep your answers short.", "Keep your answers short."),
+        ("PS: Don't call me mate.", "Don't call me mate."),
+        ("From today please address me formally.", "From today please address me formally."),
+    ],
+)
+def test_wish_is_recorded_without_what_leads_to_it(memory, said, wish):
+    record_turns(memory, [Turn(id="m1", speaker="user", text=said)], user_id="alice", session_id="s1")
+    assert [(r.text, r.policy_class) for r in memory.list(user_id="alice")] == [(wish, "instruction")]
+
+
+@pytest.mark.parametrize(
+    "text", ["By the way, I'm allergic to nuts.", "Oh, and I never use emojis.", "One more thing: my dog is ill."]
+)
+def test_fact_after_an_opener_is_no_wish(text):
+    assert not is_standing_wish(text)
+
+
 @pytest.mark.parametrize("source", ["doc", "chat_assistant", "api_result", "summary"])
 def test_text_of_documents_tools_and_assistants_is_never_a_wish(memory, source):
     assert memory.add(WISH, id="plain", source=source, **DURABLE).policy_class != "instruction"

@@ -311,7 +311,8 @@ def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: Gove
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
     if chosen != "factual" or is_pasted or source != "chat_user":
         return chosen
-    is_typed = " ".join(fact.text.split()) in " ".join(turn.text.split())  # a model can't word a wish for the user
+    said, typed = (" ".join(text.casefold().split()) for text in (fact.text, turn.text))
+    is_typed = said in typed  # a model can't word a wish for the user
     return "instruction" if is_typed and is_standing_wish(fact.text) else chosen
 
 

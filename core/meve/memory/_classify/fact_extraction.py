@@ -5,7 +5,7 @@ import re
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
 from meve.memory._classify.pasted_text import remove_pasted_text
-from meve.memory._classify.standing_wishes import is_standing_wish
+from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
 from meve.memory._contradiction.statements import parse_values
 
 _PLEASANTRIES = """
@@ -159,7 +159,7 @@ def extract_statements(text: str) -> list[str]:
         elif continues and words(sentence)[0] in _BACK_REFERENCES:
             statements[-1] = f"{statements[-1]} {sentence}"
         else:
-            statements.append(sentence)
+            statements.append(cut_opener(sentence) if is_standing_wish(sentence) else sentence)
             continues = True
     own = [each for each in statements if _FIRST_PERSON.search(each)]
     return own if len(statements) >= _PASTED_FROM and 2 * len(own) < len(statements) else statements

@@ -2,6 +2,8 @@
 
 import re
 
+from meve.memory._classify.pasted_blocks import GAP, remove_blocks
+
 _FENCED = re.compile(r"(```|~~~|\"\"\").*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"<(/?)(\w++)[^<>]*+>")
 _QUOTED = re.compile(r"^[\"“„«](?:([^\"”“»]{40,}+[\"”“»][.!]?\s*$)|[^\"”“»]*+)", re.MULTILINE)
@@ -9,13 +11,6 @@ _QUOTED = re.compile(r"^[\"“„«](?:([^\"”“»]{40,}+[\"”“»][.!]?\s*$
 _TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t]+.*\n?|\s*\n)*(?:\S.*(?:\n|\Z))?", re.MULTILINE
 )
-_PASTED_BELOW = re.compile(
-    r"\b(?:summari[sz]e|translate|proofread|rewrite|rephrase|explain|review|correct|edit|analy[sz]e|shorten|fix|debug"
-    r"|(?:article|document|e-?mail|letter|paper|text|passage|log|output|error|code)\s+(?:says|reads|said|is|below))\b"
-    r"[^.!?\n]{0,300}:\s",
-    re.IGNORECASE,
-)
-"""Lines that announce a text to work on; that text isn't what the user says."""
 _PASTED_LINE = re.compile(
     r"""^(?:\ {4}|\t)(?!\s*(?:[-*•]|\d+[.)]))\s*\S | ^\s*+(?:
     >                                                             # a quotation in an e-mail, or a Python prompt
@@ -42,15 +37,13 @@ def remove_pasted_text(text: str) -> str:
     >>> remove_pasted_text("I live in Oslo. Translate this: I live in Rome.")
     'I live in Oslo. '
     """
-    text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n").replace(GAP, "")
     for pattern in (_FENCED, _TRACEBACK):
-        text = pattern.sub("", text)
-    text = _QUOTED.sub(lambda match: "" if match[1] else match[0], _remove_tagged(text))
-    below = _PASTED_BELOW.search(text)
-    if below is not None:
-        begin = max((text.rfind(end, 0, below.start()) for end in (". ", "! ", "? ", "\n")), default=-1)
-        text = text[: begin + 2] if begin >= 0 else ""
-    return "\n".join(line for line in text.split("\n") if not _PASTED_LINE.match(line))
+        text = pattern.sub(GAP, text)
+    text = _QUOTED.sub(lambda match: GAP if match[1] else match[0], _remove_tagged(text))
+    lines = (GAP if _PASTED_LINE.match(line) else line for line in text.split("\n"))
+    own = remove_blocks("\n".join(lines)).split("\n")
+    return "\n".join(line.replace(GAP, "") for line in own if line.strip() != GAP)
 
 
 def _remove_tagged(text: str) -> str:
@@ -68,6 +61,6 @@ def _remove_tagged(text: str) -> str:
         while ends and ends[-1] <= tag.end():
             ends.pop()
         if ends and not tag[1] and tag.start() >= at:
-            kept.append(text[at : tag.start()])
+            kept += [text[at : tag.start()], GAP]
             at = ends[-1]
     return "".join([*kept, text[at:]])

@@ -45,18 +45,25 @@ _LANGUAGE = _any("""
     ukrainian greek turkish arabic hebrew hindi chinese mandarin japanese korean latin
 """)
 _LASTING = re.compile(
-    rf"\b(?:always|never|from (?:now|here|today|this point) on(?:wards)?|going forward|in (?:the )?future|every ?time"
+    r"\b(?:always|never|from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future|every ?time"
     rf"|each time|whenever|ever|at all times|(?:each|every|all|any)(?: of)?(?: your| the)? {_NOUN}|by default)\b"
 )
 _CONDITION = re.compile(
     r"(?:(?:if|when|whenever|unless|every ?time|each time) (?:you\b|i (?:ask|send|write|say|want|quote|mention"
     r"|tell|give|share|paste|post|type|talk)\b|\w+ing\b)[^,]*,\s*(?:then )?)"
 )
-_START = r"(?:from (?:now|here|today|this point) on(?:wards)?|going forward|in (?:the )?future|by default)"
+_START = r"(?:from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future|by default)"
 _MARKER = f"(?:always|never|only|{_START})"
 _WISHED = re.compile(
     r"(?:i'd|i would) (?:rather|prefer|appreciate|like|love)(?: it)?(?: if| that)? you (?!to\b)(?:could |would )?"
 )
+_OPENER = re.compile(
+    r"(?:(?:oh|ah|by the way|btw|just so you know|so you know|fyi|for your information|one (?:more|last|other) thing"
+    r"|one thing|another thing|before i forget|p\.?s|actually|well|and|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
+    r"[\s.,:;!–-]+)+",
+    re.IGNORECASE,
+)
+"""Words before a wish that say nothing."""
 _REQUEST = re.compile(
     r"(?:(?:can|could|would|will) you|(?:i'd|i would) (?:like|prefer|love) you to|i (?:want|need|expect) you to"
     r"|(?:it would|it'd) be (?:great|nice|good|helpful|better) if you(?: could| would)?"
@@ -100,7 +107,7 @@ def is_standing_wish(text: str) -> bool:
     [True, True, False]
     """
     sentence = re.split(r"(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
-    plain = " ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?")
+    plain = _strip(" ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?"), _OPENER)
     if _ABOUT_ANSWERS.match(_strip(plain, _LEAD)):
         return True
     if re.match(rf"{_START},? you(?:'re| are)\b", plain):
@@ -125,6 +132,16 @@ def is_standing_wish(text: str) -> bool:
     return _asks(core, lasts=lasts, is_reminder=is_reminder)
 
 
+def cut_opener(wish: str) -> str:
+    """Return a standing wish without what leads to it.
+
+    >>> cut_opener("By the way, please always answer in German.")
+    'Please always answer in German.'
+    """
+    rest = _strip(wish, _OPENER)
+    return rest[:1].upper() + rest[1:]
+
+
 def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
     """Return whether the rest of a sentence, without what leads to it, asks for a way of answering."""
     rest = _strip(core, _NEGATION)
@@ -135,7 +152,7 @@ def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
     if first == "be":
         return re.match(rf"be (?:(?:more|less|very|as|so|too|that) )?{_MANNER}\b", rest) is not None
     if re.match(r"(?:call|address|treat|refer)\b", rest):
-        return _NAMING.match(rest) is not None
+        return _NAMING.match(rest) is not None or (lasts and re.match(r"(?:address|treat) (?:me|us) ", rest) is not None)
     if re.match(r"keep\b", rest) and re.search(rf"\b(?:{_MANNER}|under \d+ words)\b", rest):
         return lasts or re.search(rf"\b(?:{_NOUN}|tone|it|things)\b", rest) is not None
     if re.match(rf"(?:keep|make) (?:all )?(?:your )?{_NOUN}\b", rest) or (is_denied and re.match(_STYLE, rest)):

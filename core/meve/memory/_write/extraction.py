@@ -1,5 +1,6 @@
 """Decides what a turn of a conversation adds to a memory: the interface of extractors, and the one by rules."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -7,6 +8,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from meve.conversation import Turn
 from meve.memory._classify.fact_extraction import extract_statements
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._write.relative_days import resolve_days
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord
@@ -78,6 +80,12 @@ class RuleExtractor:
         if not statements:
             return [FactDecision(action="nothing", reason="it states nothing")]
         return [
-            FactDecision(action="add", reason="a statement", text=resolve_days(each, context.spoken))
+            FactDecision(action="add", reason="a statement", text=_resolve_days(each, context.spoken))
             for each in statements
         ]
+
+
+def _resolve_days(statement: str, spoken: date) -> str:
+    """Return a statement with dates; a standing wish "from today" holds without one."""
+    begins_now = re.match(r"from\s+today\b", statement, re.IGNORECASE) and is_standing_wish(statement)
+    return statement if begins_now else resolve_days(statement, spoken)
