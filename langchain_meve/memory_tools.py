@@ -25,6 +25,7 @@ def create_memory_tools(
     source: RecordSource = "chat_assistant",
     policy_class: PolicyClass = "factual",
     routing: RouterConfig | None = None,
+    may_erase: bool = False,
 ) -> list[BaseTool]:
     """Build memory tools with content and artifact, for any agent.
 
@@ -39,13 +40,16 @@ def create_memory_tools(
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
         routing: how `recall` reads the memory by what each question needs (docs/routing.md); None for a plain search.
+        may_erase: whether `forget` erases what the user said, too. By default it hides that, and
+            `GovernedMemory.restore` takes it back.
 
     Raises:
         ConfigurationError: no memory, an unknown tool, or an invalid option.
     """
     tools = MemoryTools.make(
-        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing)
-    )
+        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing),
+        may_erase=may_erase,
+    )  # fmt: skip
     return [_build(tools, user_id, name) for name in TOOL_NAMES if name in names]
 
 

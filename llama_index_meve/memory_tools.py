@@ -24,6 +24,7 @@ def create_memory_tools(
     source: RecordSource = "chat_assistant",
     policy_class: PolicyClass = "factual",
     routing: RouterConfig | None = None,
+    may_erase: bool = False,
 ) -> list[FunctionTool]:
     """Build memory tools of one user, for any agent that calls functions. They return text.
 
@@ -36,14 +37,17 @@ def create_memory_tools(
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
         routing: how `recall` reads the memory by what each question needs (docs/routing.md); None for a plain search.
+        may_erase: whether `forget` erases what the user said, too. By default it hides that, and
+            `GovernedMemory.restore` takes it back.
 
     Raises:
         ConfigurationError: no memory, an unknown tool, or an invalid option.
         ValidationError: an invalid user or session.
     """
     tools = MemoryTools.make(
-        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing)
-    )
+        memory, names, search, source, policy_class, make_search(check_memory(memory), search, routing),
+        may_erase=may_erase,
+    )  # fmt: skip
     user_key(user_id)
     caller = ToolCaller(user_id, None if session_id is None else check_text(session_id, "session_id"))
     return [_build(tools, caller, name) for name in TOOL_NAMES if name in names]

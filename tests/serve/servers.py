@@ -72,11 +72,12 @@ class Served:
 
 
 @contextmanager
-def serve(index=None, memory=None, *, tokens=None, user="anna", **limits):
+def serve(index=None, memory=None, *, tokens=None, user="anna", may_erase=False, **limits):
     """Serve documents and a memory."""
     chosen = ServerLimits(**{**WIDE, **limits})
     workers = Workers(chosen.threads)
-    operations, local = Operations(retriever=index, memory=memory), Caller(user_id=user, may_inspect=True)
+    operations = Operations(retriever=index, memory=memory, may_erase=may_erase)
+    local = Caller(user_id=user, may_inspect=True)
     server = uvicorn.Server(make_config(operations, workers, local, tokens, LOOPBACK_NAMES, chosen))
     with listen("127.0.0.1", 0) as listener, closing(workers):
         thread = threading.Thread(target=lambda: server.run(sockets=[listener]))

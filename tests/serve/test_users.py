@@ -90,6 +90,8 @@ async def test_what_the_user_said_is_not_changed_by_a_tool(tmp_path):
         memory.add("I live in Oslo.", user_id="anna", id="home")
         done, told = await call_mcp(served, "anna", "update", {"id": "home", "text": "I live in Rome."})
         assert (done, "only the user can change" in told) == (False, True)
+        refused = served.post("update", {"id": "home", "text": "I live in Rome."})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, "users_word")
         kept = served.post("remember", {"text": "The password of the bank is hunter2hunter2."}).json()
         record = memory.get(kept["id"], user_id="anna")
         assert (record.source, record.policy_class) == ("chat_assistant", "private")
@@ -104,6 +106,35 @@ async def test_what_the_user_said_is_not_changed_by_a_tool(tmp_path):
         }
         assert {each.status_code for each in told.values()} == {404}
         assert len({each.text.replace(hidden, "none") for hidden, each in told.items()}) == 1
+
+
+@DOORS
+async def test_forget_hides_what_the_user_said(tmp_path, call):
+    with open_memory(tmp_path) as memory, serve(memory=memory) as served:
+        memory.add("I live in Oslo.", user_id="anna", id="home")
+        done, told = await call(served, "anna", "forget", {"id": "home"})
+        assert (done, "Hidden, not erased: home." in told) == (True, True)
+        assert served.post("forget", {"id": "home"}).json()["hidden"] == ["home"]
+        assert memory.list(user_id="anna") == []
+        assert memory.restore("home", user_id="anna").text == "I live in Oslo."
+
+
+def test_forget_erases_what_the_user_said_if_the_server_lets_it(tmp_path):
+    with open_memory(tmp_path) as memory, serve(memory=memory, may_erase=True) as served:
+        memory.add("I live in Oslo.", user_id="anna", id="home")
+        answer = served.post("forget", {"id": "home"}).json()
+        assert (answer["erased"], answer["hidden"]) == (["home"], [])
+
+
+@DOORS
+async def test_recall_shows_the_standing_wishes(tmp_path, call):
+    with open_memory(tmp_path) as memory, serve(memory=memory) as served:
+        memory.add("Always answer in German.", user_id="anna", id="wish")
+        memory.add("I live in Oslo.", user_id="anna", id="home")
+        done, told = await call(served, "anna", "recall", {"query": "Where do I live? Do I live in Germany?"})
+        assert done
+        assert told.count("the user's standing wishes") == told.count("Always answer in German.") > 0
+        assert [each["id"] for each in served.post("recall", {"query": "German?"}).json()["memories"]] != ["wish"]
 
 
 def test_no_requests_share_a_user(tmp_path):

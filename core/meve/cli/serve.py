@@ -72,6 +72,9 @@ def serve(
         str | None,
         typer.Option(help="Run `meve memory maintain` now and at this interval, such as 1h or 1d.", metavar="SPAN"),
     ] = None,
+    may_erase: Annotated[
+        bool, typer.Option("--may-erase", help="Let `forget` erase what the user said, instead of hiding it.")
+    ] = False,
     rate: Annotated[int, typer.Option(min=1, help="Requests per second and user in the long run.")] = 10,
     burst: Annotated[int, typer.Option(min=1, help="Requests per user at once.")] = 40,
     policy: PolicyFile = None,
@@ -107,7 +110,7 @@ def serve(
             stack.callback(retriever.close)
         if opened is not None and interval is not None:
             opened.maintain_every(interval, at_once=True)
-        operations = Operations(retriever=retriever, memory=opened)
+        operations = Operations(retriever=retriever, memory=opened, may_erase=may_erase)
         if stdio:
             serve_stdio(operations, local, stack.close)
             return

@@ -9,18 +9,32 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from meve.errors import ConfigurationError, DuplicateIdError, HoldError, PassageError, QueryError, UnknownIdError
+from meve.errors import (
+    ConfigurationError,
+    DuplicateIdError,
+    HoldError,
+    PassageError,
+    PolicyError,
+    QueryError,
+    UnknownIdError,
+)
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
 from meve.memory._recall.searcher import Recall
-from meve.memory._wrapper_support import check_memory, check_search
+from meve.memory._wrapper_support import check_memory, check_search, find_shown_wishes
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId
+from meve.memory.records import MemoryRecord, UserId, check_flag, user_key
 
 TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
 NO_MEMORY_MESSAGE = "Nothing is remembered about this."
-MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError)
+
+
+class UsersWordError(PolicyError):
+    """A model would change what the user said."""
+
+
+MODEL_ERRORS = (QueryError, PassageError, UnknownIdError, HoldError, UsersWordError)
 """Errors that the model can react to: they are returned to it instead of raised."""
 _HIDDEN_KINDS = ("item", "message")
 """The kinds of records that the tools never show."""
@@ -71,6 +85,8 @@ class MemoryTools:
     """Searches the memory of `user_id` for a query."""
     source: RecordSource
     policy_class: PolicyClass
+    may_erase: bool = False
+    """Whether `forget` erases what the user said, too, instead of hiding it."""
 
     @classmethod
     def make(
@@ -81,6 +97,8 @@ class MemoryTools:
         source: RecordSource,
         policy_class: PolicyClass,
         recall: Callable[..., Recall] | None = None,
+        *,
+        may_erase: bool = False,
     ) -> "MemoryTools":
         """Check the arguments of a wrapper's `create_memory_tools`.
 
@@ -92,7 +110,8 @@ class MemoryTools:
         if unknown:
             raise ConfigurationError(f"names must be a list of {', '.join(TOOL_NAMES)}, got {', '.join(unknown)}")
         options = check_search(memory, search)
-        return cls(memory, options, recall or partial(memory.search, **options), source, policy_class)
+        search_memory = recall or partial(memory.search, **options)
+        return cls(memory, options, search_memory, source, policy_class, check_flag(may_erase, "may_erase"))
 
     def call(self, name: str, caller: ToolCaller, *arguments: str) -> ToolResult:
         """Run a tool with the arguments of the model, in their order; errors that concern the model become text."""
@@ -141,13 +160,15 @@ class MemoryTools:
 
     def show_recall(self, caller: ToolCaller, query: str) -> tuple[str, Recall]:
         """Return what is remembered about a query, as text for the model and as a recall."""
-        recall = self.recall(query, user_id=caller.user_id)
-        return format_recall(self.memory, recall, ids=True, standing=False) or NO_MEMORY_MESSAGE, recall
+        wishes = find_shown_wishes(self.memory, caller.user_id, self.search)
+        recall = self.recall(query, user_id=caller.user_id, without=wishes)
+        nothing = "" if recall.passages else NO_MEMORY_MESSAGE
+        return "\n".join(filter(None, [format_recall(self.memory, recall, ids=True), nothing])), recall
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
         former = self._check_shown(record_id, caller, "updated")
         if former.source == "chat_user" != self.source:
-            raise UnknownIdError(
+            raise UsersWordError(
                 f"memory {record_id!r:.80} is what the user said, which only the user can change: ask for it"
             )
         record = self.memory.supersede(
@@ -167,6 +188,13 @@ class MemoryTools:
 
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
         self._check_shown(record_id, caller, "forgotten")
+        if not self.may_erase and self.source != "chat_user" and self._would_erase_users_word(record_id, caller):
+            hidden = list(self.memory._writer.hide(user_key(caller.user_id), record_id, "a model asked to forget it"))
+            content = (
+                f"Hidden, not erased: {quote_line(', '.join(hidden))}. The user said this. It isn't recalled any more; "
+                "the user or the operator can restore it, or erase it for good."
+            )
+            return content, {"erased": [], "hidden": hidden, "held": {}, "left_closed": []}
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
@@ -177,7 +205,14 @@ class MemoryTools:
             else ""
         )
         content = f"Erased: {quote_line(', '.join(result.erased))}.{earlier}"
-        return content, {"erased": list(result.erased), "held": dict(result.held), "left_closed": left}
+        done = {"erased": list(result.erased), "hidden": [], "held": dict(result.held), "left_closed": left}
+        return content, done
+
+    def _would_erase_users_word(self, record_id: str, caller: ToolCaller) -> bool:
+        """Return whether erasing a memory would erase what the user said: the memory itself, or a copy of it."""
+        report = self.memory.delete(record_id, user_id=caller.user_id, dry_run=True)
+        every = (self.memory.get(each, user_id=caller.user_id) for each in [record_id, *report.erased])
+        return any(record.source == "chat_user" for record in every)
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
         text, visible = self.show_explanations(self.memory.explain(query, user_id=caller.user_id))
@@ -229,7 +264,11 @@ TOOL_INPUTS: Mapping[str, tuple[type[BaseModel], str]] = {
     "remember": (RememberInput, "Remembers a fact about the user for later conversations."),
     "recall": (QueryInput, "Recalls what is remembered about the user, with ids."),
     "update": (UpdateInput, "Replaces a memory that has changed; the former text is kept."),
-    "forget": (ForgetInput, "Erases a memory for good, when the user asks for it."),
+    "forget": (
+        ForgetInput,
+        "Forgets a memory, when the user asks for it: erases what a model wrote, and hides what the user said, unless "
+        "the program lets it erase that, too. The answer says which.",
+    ),
     "explain": (QueryInput, "Tells what is remembered about something, since when, and why."),
 }
 """By name: the arguments that the model passes, and what it is told about the tool."""

@@ -10,9 +10,11 @@ from cachetools import LRUCache
 
 from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
+from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
 from meve.memory._recall.query import SearchOptions, make_query
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
+from meve.memory.records import UserId
 from meve.memory.turns import TurnRules
 from meve.pipeline.config import check_option_names
 
@@ -89,6 +91,20 @@ def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> d
     values = {name: value for name, value in search.items() if (name, value) != ("max_tokens", None)}  # the policy's
     make_query("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
     return search
+
+
+def find_shown_wishes(memory: GovernedMemory, user_id: UserId, options: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the standing wishes that `format_recall` shows in their own block.
+
+    Args:
+        memory: the memory.
+        user_id: whose wishes.
+        options: the options of `GovernedMemory.search`.
+    """
+    values = {name: value for name, value in options.items() if (name, value) != ("max_tokens", None)}
+    query = make_query("?", user_id, policy=memory.policy, now=memory.clock.now(), **values)
+    wishes = memory._searcher.find_standing(query)
+    return [record.id for record in fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)]
 
 
 def check_rules(remember: TurnRules | None) -> TurnRules:

@@ -45,14 +45,18 @@ _LANGUAGE = _any("""
     ukrainian greek turkish arabic hebrew hindi chinese mandarin japanese korean latin
 """)
 _LASTING = re.compile(
-    r"\b(?:always|never|from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future|every ?time"
+    r"\b(?:always|never|from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward"
+    r"|in (?:the )?future|every ?time"
     rf"|each time|whenever|ever|at all times|(?:each|every|all|any)(?: of)?(?: your| the)? {_NOUN}|by default)\b"
 )
 _CONDITION = re.compile(
     r"(?:(?:if|when|whenever|unless|every ?time|each time) (?:you\b|i (?:ask|send|write|say|want|quote|mention"
     r"|tell|give|share|paste|post|type|talk)\b|\w+ing\b)[^,]*,\s*(?:then )?)"
 )
-_START = r"(?:from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future|by default)"
+_START = (
+    r"(?:from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future"
+    r"|by default)"
+)
 _MARKER = f"(?:always|never|only|{_START})"
 _WISHED = re.compile(
     r"(?:i'd|i would) (?:rather|prefer|appreciate|like|love)(?: it)?(?: if| that)? you (?!to\b)(?:could |would )?"
@@ -152,7 +156,7 @@ def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
     if first == "be":
         return re.match(rf"be (?:(?:more|less|very|as|so|too|that) )?{_MANNER}\b", rest) is not None
     if re.match(r"(?:call|address|treat|refer)\b", rest):
-        return _NAMING.match(rest) is not None or (lasts and re.match(r"(?:address|treat) (?:me|us) ", rest) is not None)
+        return bool(_NAMING.match(rest) or (lasts and re.match(r"(?:address|treat) (?:me|us) ", rest)))
     if re.match(r"keep\b", rest) and re.search(rf"\b(?:{_MANNER}|under \d+ words)\b", rest):
         return lasts or re.search(rf"\b(?:{_NOUN}|tone|it|things)\b", rest) is not None
     if re.match(rf"(?:keep|make) (?:all )?(?:your )?{_NOUN}\b", rest) or (is_denied and re.match(_STYLE, rest)):

@@ -50,7 +50,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     current = [passage for _, passage in kept if passage.id not in known]
     blocks = []
     if wished:
-        texts = [quote_line(record.text) for record in wished]
+        texts = [quote_line(f"{r.text} (id {r.id})" if ids else r.text) for r in wished]
         blocks.append(_block(WISHES_HEADER, WISHES_OPENING, texts, recall.id[:8]))
     if current:
         shown = [quote_line(f"{p.text} (id {p.id})" if ids else p.text) for p in current]

@@ -128,6 +128,12 @@ class Searcher:
                 count += int(index.admitted(query.scope).sum())
         return count
 
+    def find_standing(self, query: MemoryQuery) -> list[MemoryRecord]:
+        """Return the user's memories that stand in every prompt, the oldest first."""
+        index = self.indexes.of(query.user)
+        with index.lock:
+            return index.standing(query.standing)
+
     def look_in_archive(self, query: MemoryQuery) -> Recall:
         """Return the archived memories that answer a query, replaced or not."""
         query = replace(query, scope=replace(query.scope, include_superseded=True))

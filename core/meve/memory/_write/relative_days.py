@@ -13,11 +13,38 @@ _COUNT = r"(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleve
 _RELATIVE = re.compile(
     rf"""\b(?P<before>(?:since|until|till|by|from|for|before|after|on)\s+)?(?P<told>
     the\s+day\s+(?:before\s+yesterday|after\s+tomorrow) | yesterday | today | tomorrow | last\s+night | tonight
-    | (?:last|next|this)\s+{_WEEKDAY} | (?:last|next)\s+(?:week|month|year) (?!\w|\s+(?:of|in)\b)
+    | (?:last|next|this)\s+(?:{_WEEKDAY}|week) | (?:last|next)\s+(?:month|year) (?!\w|\s+(?:of|in)\b)
     | {_COUNT}\s+{_UNIT}s?\s+ago | in\s+{_COUNT}\s+{_UNIT}s? (?!\s+time)
     )\b(?!['’-]\w|\s+and\s+age)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NAMED = re.compile(
+    rf"""\b(?P<before>on|until|till|by|before|from|since)\s+(?P<day>{_WEEKDAY})
+    (?:\s+(?P<part>morning|afternoon|evening|night))?\b(?!['’-]\w)
+    (?!\s+(?:mornings|afternoons|evenings|nights)\b)(?!\s*(?:,|-|–|to|until|till|and|or)\s*(?:on\s+)?{_WEEKDAY})""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A weekday without "next", which may come again every week."""
+_REMINDER = re.compile(
+    r"\b(?:remind\s+(?:me|us)|(?:don['’]t|do\s+not|never)\s+(?:let\s+\w+\s+)?forget|remember)\b", re.IGNORECASE
+)
+_HABIT = re.compile(
+    rf"\b(?:always|usually|often|normally|mostly|sometimes|regularly|every|each|never|whenever|weekly|again\s+and\s+again"
+    rf"|from\s+{_WEEKDAY}\s+(?:to|until|till)|{_WEEKDAY}s)\b",
+    re.IGNORECASE,
+)
+_SOON = re.compile(
+    r"""\b(?:will|shall|won['’]t|must|should|going\s+to|(?:have|has|need|needs|want|wants|plan|plans|hope|hopes|like)\s+to
+    |appointment|interview|exam|test|flight|wedding|party|meeting|deadline|concert|trip|surgery|operation|funeral
+    |training|ceremony|match|conference|delivery|day\s+off|(?:am|is|are)\s+(?:\w+\s+)?\w{2,}ing)\b
+    |['’](?:ll\b|(?:m|re|s)\s+(?:\w+\s+)?\w{2,}ing\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Words of a clause in which a weekday is the next one."""
+_LASTS_UNTIL = re.compile(r"\b(?:am|is|are|be|need|needs|stay|stays)\b|['’](?:m|re)\b", re.IGNORECASE)
+"""Words of a clause in which "until Thursday" means the next one."""
+_HAS_LASTED = re.compile(r"\b(?:have|has)\b|['’](?:ve|s)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?](?!\d)|\b(?:and|but|or|that|because|so)\b")
 _REPEATED = re.compile(
     r"\b(?:times?|once|twice|can|could|usually|normally|often|always|n?ever|(?:have|has|had)n['’]t)\b", re.IGNORECASE
@@ -31,6 +58,8 @@ _PAST = re.compile(
     rf"\b(?:\w+[^\We]ed|read|wrote|swam|drove|flew|ate|drank|slept|spent|built|grew|learnt|taught|{'|'.join(PAST_VERBS)})\b",
     re.IGNORECASE,
 )
+_READ = 200
+"""The characters before and after a day that are read."""
 _LOCK = ForkSafeLock()
 
 
@@ -47,7 +76,34 @@ def resolve_days(text: str, spoken: datetime | date) -> str:
     >>> resolve_days("Yesterday I met Ann. I fly to Rome next Friday.", date(2026, 5, 20))
     'On 19 May 2026 I met Ann. I fly to Rome on 22 May 2026.'
     """
-    return _RELATIVE.sub(lambda match: _as_date(match, spoken), text)
+    dated = _RELATIVE.sub(lambda match: _as_date(match, spoken), text)
+    return _NAMED.sub(lambda match: _as_named_date(match, spoken), dated)
+
+
+def _as_named_date(match: re.Match[str], spoken: datetime | date) -> str:
+    """Return a date for a weekday that is the next one, or after "since" the last one; else what was said."""
+    before, part = match["before"], match["part"]
+    begin, end = max(0, match.start() - _READ), match.end() + _READ
+    is_since = before.lower() == "since"
+    if not _means_one_day(match.string[begin : match.start()], match.string[match.end() : end], before.lower()):
+        return match[0]
+    today = date(spoken.year, spoken.month, spoken.day)
+    away = (_WEEKDAYS.index(match["day"].lower()) - today.weekday()) % 7 or 7
+    day = today + timedelta(days=away - 7 if is_since and away < 7 else -7 if is_since else away)
+    when = f"{day.day} {day:%B %Y}"
+    return f"{before} the {part.lower()} of {when}" if part else f"{before} {when}"
+
+
+def _means_one_day(earlier: str, later: str, before: str) -> bool:
+    """Return whether a weekday between two texts is one day, and not each one of its name."""
+    sentence = re.split(r"[.!?](?!\d)", earlier)[-1]
+    clause = _CLAUSE_END.split(earlier)[-1] + " " + _CLAUSE_END.split(later, maxsplit=1)[0]
+    if _HABIT.search(clause) or _PAST.search(clause):
+        return before == "since" and not _HABIT.search(clause) and bool(_HAS_LASTED.search(clause))
+    if before == "since":
+        return bool(_HAS_LASTED.search(clause))
+    lasts = before in ("until", "till") and bool(_LASTS_UNTIL.search(clause))
+    return lasts or bool(_REMINDER.search(sentence) or _SOON.search(clause))
 
 
 def _as_date(match: re.Match[str], spoken: datetime | date) -> str:
@@ -72,15 +128,17 @@ def _as_date(match: re.Match[str], spoken: datetime | date) -> str:
 
 def _is_span(match: re.Match[str]) -> bool:
     """Return whether "in two days" tells how long something takes, as in "I read it in two days"."""
-    clause = _CLAUSE_END.split(match.string[max(0, match.start() - 200) : match.start()])[-1]
+    clause = _CLAUSE_END.split(match.string[max(0, match.start() - _READ) : match.start()])[-1]
     if not clause.strip():
-        clause = _CLAUSE_END.split(match.string[match.end() : match.end() + 200], maxsplit=1)[0]
+        clause = _CLAUSE_END.split(match.string[match.end() : match.end() + _READ], maxsplit=1)[0]
     return bool(_REPEATED.search(clause) or (_PAST.search(clause) and not _AHEAD.search(clause)))
 
 
 def _parse(told: str, spoken: datetime | date) -> tuple[datetime | None, str]:
     from dateparser.date import DateDataParser  # here, since it takes a while
 
+    if told == "this week":
+        return datetime(spoken.year, spoken.month, spoken.day), "week"
     base = datetime(spoken.year, spoken.month, spoken.day, 12)
     with _LOCK, wrap_errors(ModelError, "resolving a date with dateparser"):  # dateparser caches without a lock
         data = DateDataParser(languages=["en"], settings={"RELATIVE_BASE": base}).get_date_data(told)

@@ -241,6 +241,27 @@ class RecordWriter(RecordEraser):
                 transaction.replace(user, replace(by, record=replace(by.record, derived_from=origins)))
         return record
 
+    def hide(self, user: str, record_id: str, reason: str) -> tuple[str, ...]:
+        """Archive a record, and what is derived from it unless on hold, and return their ids; `restore` takes it back.
+
+        Raises:
+            UnknownIdError: the user has no record of that id.
+            HoldError: the record is on hold.
+        """
+        runtime, now, hidden = self.runtime, self.runtime.clock.now(), []
+        with runtime.store.writing() as transaction:
+            for stored in transaction.with_derived(user, [check_id(record_id)], copies=True, superseded=False):
+                record = stored.record
+                if record.id == record_id:
+                    check_not_held(record)
+                if not record.hold and not record.archived:
+                    transaction.replace(user, replace(stored, record=replace(record, archived=True)))
+                    transaction.log(runtime.event(user, record, "archive", reason, now, inverse="restore"))
+                hidden += [] if record.hold else [record.id]
+            if not hidden:
+                raise unknown(record_id)
+        return tuple(sorted(hidden))
+
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime
     ) -> MemoryRecord:

@@ -66,7 +66,7 @@ class UpdateRequest(Model):
 
 
 class ForgetRequest(Model):
-    """A memory to erase."""
+    """A memory to forget."""
 
     id: Id
 
@@ -155,9 +155,12 @@ class UpdateAnswer(Answer):
 
 
 class ForgetAnswer(Answer):
-    """The memories that are erased."""
+    """The memories that are erased, or hidden."""
 
     erased: list[str]
+    hidden: list[str] = Field(
+        description="What the user said: kept, but not recalled any more. The user or the operator restores it."
+    )
     held: dict[str, str] = Field(description="Those on hold, which stay, with the reason.")
     left_closed: list[str] = Field(description="Earlier memories that stay in the history.")
 

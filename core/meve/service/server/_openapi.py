@@ -13,7 +13,7 @@ PREFIX = "/v1/"
 _ERRORS = {
     400: "The body is no JSON object, or has two kinds of length.",
     401: "No valid bearer token.",
-    403: "The bearer token doesn't permit this, or a page of another site asks.",
+    403: "The bearer token doesn't permit this, a page of another site asks, or the user said what would be changed.",
     404: "The user has no such memory or trace.",
     408: "The body arrived too slowly.",
     409: "The memory is on hold, or its policy forbids this.",

@@ -16,7 +16,7 @@ from meve._quoting import mark_forgeries
 from meve.errors import ConfigurationError, PolicyError, UnknownIdError, ValidationError
 from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
 from meve.memory import GovernedMemory
-from meve.memory._agent_tools import TOOL_INPUTS, MemoryTools, ToolCaller
+from meve.memory._agent_tools import TOOL_INPUTS, MemoryTools, ToolCaller, UsersWordError
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._recall.formatting import quote_line
 from meve.memory._recall.memory_passage import MemoryPassage
@@ -24,6 +24,7 @@ from meve.memory.records import MemoryRecord, UserId, user_key
 from meve.pipeline.context import Context
 from meve.pipeline.trace import CandidateTrace, Trace
 from meve.retrieval.retriever import Retriever
+from meve.service._web.answers import DeniedError
 from meve.service.server import _models as models
 
 TRACES = 32
@@ -136,19 +137,24 @@ class Operations(OperationTable[models.Answer]):
     Args:
         retriever: the documents, which all callers may search.
         memory: the memory of all users; closed by whoever opened it.
+        may_erase: whether `forget` erases what the user said, too, instead of hiding it.
 
     Raises:
         ConfigurationError: neither, or no documents.
     """
 
-    def __init__(self, *, retriever: Retriever | None = None, memory: GovernedMemory | None = None) -> None:
+    def __init__(
+        self, *, retriever: Retriever | None = None, memory: GovernedMemory | None = None, may_erase: bool = False
+    ) -> None:
         if retriever is None and memory is None:
             raise ConfigurationError("there is nothing to serve: give an index, a memory, or both")
         if retriever is not None and not len(retriever):
             raise ConfigurationError("the index holds no passages: add some with `meve index`")
         self.retriever, self.memory = retriever, memory
         self._tools = (
-            None if memory is None else MemoryTools.make(memory, (), None, "chat_assistant", "factual")
+            None
+            if memory is None
+            else MemoryTools.make(memory, (), None, "chat_assistant", "factual", may_erase=may_erase)
         )  # the source of what a model writes: not the user's own word
         self._traces = _KeptTraces()
         self.table = {
@@ -194,7 +200,10 @@ class Operations(OperationTable[models.Answer]):
         return models.RecallAnswer(text=text, memories=shown, **self._keep(caller, recall, recall.id))
 
     def _update(self, caller: Caller, request: models.UpdateRequest) -> models.UpdateAnswer:
-        text, done = self._memory_tools.run("update", caller.for_tools, request.id, request.text)
+        try:
+            text, done = self._memory_tools.run("update", caller.for_tools, request.id, request.text)
+        except UsersWordError as error:
+            raise DeniedError(403, "users_word", str(error)) from None
         return models.UpdateAnswer(text=text, **done)
 
     def _forget(self, caller: Caller, request: models.ForgetRequest) -> models.ForgetAnswer:

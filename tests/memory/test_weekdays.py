@@ -1,0 +1,99 @@
+"""Weekdays without "next": the next such day in what is ahead, and a habit in what is told of every week."""
+
+from datetime import date
+
+import pytest
+
+from meve.memory import Turn, record_turns
+from meve.memory._write.relative_days import resolve_days
+
+WEDNESDAY = date(2026, 5, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ("I have a training in Vienna on Friday.", "I have a training in Vienna on 8 May 2026."),
+        ("Remind me to call the dentist on Thursday, please.", "Remind me to call the dentist on 7 May 2026, please."),
+        ("I'm in Munich until Thursday.", "I'm in Munich until 7 May 2026."),
+        ("I'm in Munich for a conference until Thursday.", "I'm in Munich for a conference until 7 May 2026."),
+        ("I've been a vegetarian since this week.", "I've been a vegetarian since the week of 4 May 2026."),
+        ("Remind me to buy flowers for Hanna on Saturday.", "Remind me to buy flowers for Hanna on 9 May 2026."),
+        ("My sister is coming on Sunday.", "My sister is coming on 10 May 2026."),
+        ("On Monday I will start my new job.", "On 11 May 2026 I will start my new job."),
+        ("We're flying to Rome on Tuesday morning.", "We're flying to Rome on the morning of 12 May 2026."),
+        ("I'm going to see the doctor on Wednesday.", "I'm going to see the doctor on 13 May 2026."),
+        ("The exam is on Friday.", "The exam is on 8 May 2026."),
+        ("My appointment is on Monday at 9.", "My appointment is on 11 May 2026 at 9."),
+        ("I'll be away from Friday.", "I'll be away from 8 May 2026."),
+        ("I have to hand in the thesis by Monday.", "I have to hand in the thesis by 11 May 2026."),
+        ("I need the car until Sunday.", "I need the car until 10 May 2026."),
+        ("Don't forget that the plumber comes on Friday.", "Don't forget that the plumber comes on 8 May 2026."),
+        ("Our wedding is on Saturday.", "Our wedding is on 9 May 2026."),
+        ("I must pay the rent before Friday.", "I must pay the rent before 8 May 2026."),
+        ("Hanna's parents will visit us on Sunday.", "Hanna's parents will visit us on 10 May 2026."),
+        ("I want to go to the lake on Saturday.", "I want to go to the lake on 9 May 2026."),
+        ("I have a job interview this Friday.", "I have a job interview on 8 May 2026."),
+        (
+            "I have a dentist's appointment on Tuesday at 3 pm.",
+            "I have a dentist's appointment on 12 May 2026 at 3 pm.",
+        ),
+        ("I've been eating vegan since Monday.", "I've been eating vegan since 4 May 2026."),
+        ("I have a day off on Friday.", "I have a day off on 8 May 2026."),
+        ("My mother-in-law is staying with us until Monday.", "My mother-in-law is staying with us until 11 May 2026."),
+        ("I'll call the bank on Friday.", "I'll call the bank on 8 May 2026."),
+        ("Don't let me forget to feed the cat on Sunday.", "Don't let me forget to feed the cat on 10 May 2026."),
+        ("I need to be in Linz by Saturday evening.", "I need to be in Linz by the evening of 9 May 2026."),
+        ("The wedding of my cousin is on Saturday.", "The wedding of my cousin is on 9 May 2026."),
+        ("I hope to finish it before Sunday.", "I hope to finish it before 10 May 2026."),
+        ("My flight to Oslo leaves on Monday at 7.", "My flight to Oslo leaves on 11 May 2026 at 7."),
+        ("My son's birthday party is on Sunday.", "My son's birthday party is on 10 May 2026."),
+        ("It's been raining since Sunday.", "It's been raining since 3 May 2026."),
+        ("Remember that I'm fasting until Friday.", "Remember that I'm fasting until 8 May 2026."),
+    ],
+)
+def test_one_day_becomes_a_date(text, dated):
+    assert resolve_days(text, WEDNESDAY) == dated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I go swimming on Fridays.",
+        "I work on Friday evenings.",
+        "I go running every Tuesday and Thursday.",
+        "Remind me to water the lemon tree every Sunday.",
+        "We rehearse on Thursdays now.",
+        "I usually cook on Sunday.",
+        "On Monday I always go to the gym.",
+        "I never work on Friday.",
+        "The shop is closed on Sunday.",
+        "I go to the choir on Monday and I play chess on Tuesday.",
+        "I met Ann on Friday.",
+        "I was in Linz on Monday.",
+        "I was born on a Friday.",
+        "I have yoga on Monday.",
+        "If it rains on Friday, I'll stay at home.",
+        "Mia has swimming lessons on Monday.",
+        "My favourite song is Friday on My Mind.",
+        "I read on Sunday that the bank will close.",
+        "I do the laundry on Saturday.",
+        "I get my hair cut on Thursday.",
+        "My kids are with their dad from Friday to Sunday.",
+        "I'm off work since Monday.",
+        "We saw a film on Tuesday.",
+        "I'm usually at home on Monday.",
+        "The bus doesn't run on Sunday.",
+        "I teach on Monday and Wednesday.",
+        "I'm learning to swim on Mondays.",
+        "I hate Mondays, and on Friday I'm happy.",
+    ],
+)
+def test_habit_and_what_is_ambiguous_stay(text):
+    assert resolve_days(text, WEDNESDAY) == text
+
+
+def test_reminder_is_recorded_with_its_date(memory):
+    turn = Turn(id="m", speaker="user", text="Remind me to call the dentist on Thursday, please.", time=WEDNESDAY)
+    [record] = record_turns(memory, [turn], user_id="ann", session_id="s").added
+    assert record.text == "Remind me to call the dentist on 7 May 2026, please."
