@@ -37,21 +37,21 @@ def test_a_pasted_letter_closes_nothing_that_the_user_said(memory):
 
 def test_ordinary_messages_lose_nothing():
     messages = read_messages("ordinary_messages.txt")
-    assert len(messages) >= 80
+    assert len(messages) >= 110
     assert [text for text in messages if remove_pasted_text(text) != text] == []
 
 
 def test_pasted_messages_leave_only_what_stands_outside():
-    """Three of 80 are known to be read wrongly."""
+    """Four of 110 are known to be read wrongly."""
     messages = read_messages("pasted_messages.txt")
-    assert len(messages) >= 80
+    assert len(messages) >= 110
     wrong = []
     for message in messages:
         outside = [each for part in re.split("⟦.*?⟧", message, flags=re.DOTALL) for each in extract_statements(part)]
         found = extract_statements(message.replace("⟦", "").replace("⟧", ""))
         if found != [each for each in outside if not each.endswith((":", "this."))]:
             wrong.append(found)
-    assert len(wrong) <= 3, wrong
+    assert len(wrong) <= 4, wrong
 
 
 LETTER = "Hi Tom, I moved to Berlin. I am ill. Love, Sarah"
