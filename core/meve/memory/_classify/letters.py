@@ -102,14 +102,11 @@ def skip_signature(lines: Sequence[str], at: int) -> int:
 
     A name may stand below a blank line.
     """
-    is_named = False
     start = at + 1 if at + 1 < len(lines) and not lines[at].strip() else at
     for n in range(start, min(start + 4, len(lines))):
         if not lines[n].strip() or not _SIGNATURE.match(lines[n][:_READ]):
             break
-        at, is_named = n + 1, True
-        if start != n and not is_named:
-            break
+        at = n + 1
     return at
 
 

@@ -104,6 +104,7 @@ class _Turn:
         self.sign_offs = [parse_sign_off(line) for line in lines]
         self.next_sign_off = self._next([each is not None for each in self.sign_offs])
         self.chat = self._find_chats()
+        """The lines of chats."""
 
     def _next(self, marks: list[bool]) -> list[int]:
         found = [len(marks)] * (len(marks) + 1)
@@ -236,7 +237,9 @@ def _is_request(segment: str, found: list[str]) -> bool:
 
 def _read_request(segment: str) -> str:
     """Return "text" for a request to work on a text, "maybe" for one that may be about a text, and "" for others."""
-    said = _OPENER.sub("", segment.strip(), count=1) if _OPENER.match(segment.strip()) else segment.strip()
+    said = segment.strip()
+    opening = _OPENER.match(said)
+    said = said[opening.end() :] if opening else said
     found = words(re.sub(r"tl;?\s?dr\b", "tldr", said, flags=re.IGNORECASE))
     unique = set(found)
     if not _is_request(said, found) or _ABOUT_TALK.search(said):

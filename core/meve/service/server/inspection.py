@@ -4,7 +4,7 @@ They aren't tools of agents: they show private memories, and what they change co
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -152,10 +152,12 @@ class Inspection(OperationTable[Model]):
         ]
         return models.FindMemoriesAnswer(text=text, about=about, **_describe_try(recall, titled))
 
-    def _look(self, query: str, *, user_id: UserId) -> Recall:
+    def _look(self, query: str, *, user_id: UserId, without: Collection[str]) -> Recall:
         """Return what a search would hand out, without logging it: a look isn't a use, and changes no score."""
         memory = self._memory
-        made = make_query(query, user_id, policy=memory.policy, now=memory.clock.now(), cache=memory._sentences)
+        made = make_query(
+            query, user_id, policy=memory.policy, now=memory.clock.now(), cache=memory._sentences, without=without
+        )
         return memory._searcher.look(made)
 
     def _find_text(self, user_id: UserId, record_id: str) -> str:
