@@ -162,7 +162,7 @@ class MemoryTools:
         """Return what is remembered about a query, as text for the model and as a recall."""
         wishes = find_shown_wishes(self.memory, caller.user_id, self.search)
         recall = self.recall(query, user_id=caller.user_id, without=wishes)
-        nothing = "" if recall.passages else NO_MEMORY_MESSAGE
+        nothing = "" if recall.passages or recall.note else NO_MEMORY_MESSAGE
         return "\n".join(filter(None, [format_recall(self.memory, recall, ids=True), nothing])), recall
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
