@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from meve._lazy_field import LazyField
 from meve.components._repeated_text import expand_contractions, find_letters, join_words
-from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
+from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words, stem
 from meve.memory._contradiction import lexicon
 from meve.memory._contradiction.values import normalise_values
 
@@ -19,6 +19,7 @@ _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|the
 _SCLEROSIS = re.compile(r"\b(?:MS|ms)\b")
 _FREE = re.compile(r"\b(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
 _FORMER = re.compile(r"(?:, not|\binstead of|\brather than) ([^\W\d][\w'’-]*(?: [^\W\d][\w'’-]*){0,3})")
+_THINGS = re.compile(r"\b(?:moved|changed|replaced|upgraded) (?:the|my|our) ([\w-]+(?: [\w-]+)?)", re.I)
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
@@ -27,6 +28,8 @@ _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neit
 _AVOIDING = frozenset(("avoid", "avoids"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
 _CONTRASTING = frozenset().union(*lexicon.CONTRASTS, *lexicon.TIMES_OF_DAY)
+_NO_CONTENT = lexicon.CALENDAR | {"", "now", "get", "gets", "got"}
+_DIGITS = "0123456789.,"
 _NO_TOPICS = lexicon.PAST_VERBS | lexicon.CALENDAR | FUNCTION_WORDS
 
 
@@ -89,6 +92,12 @@ class Claim:
             if word not in _NO_TOPICS and word[0].isalpha() and (word in nouns or word not in lexicon.VERBS)
         }
         return frozenset(content - lexicon.LIKED - lexicon.DISLIKED)
+
+    @LazyField
+    def content(self) -> frozenset[str]:
+        """Stems of its words, units and persons, by which two statements may share a topic or an attribute."""
+        words = {word.lstrip(_DIGITS) for word in content_words(self._plain)} - _NO_CONTENT
+        return frozenset(lexicon.KIN.get(s, s) for s in map(stem, words))
 
     @LazyField
     def people(self) -> frozenset[str]:
@@ -165,6 +174,11 @@ class Claim:
         return _find_changed_people(self._plain)
 
     @LazyField
+    def changed_things(self) -> frozenset[str]:
+        """The stems of the things that somebody moved or changed."""
+        return frozenset(stem(word) for things in _THINGS.findall(self._plain) for word in things.lower().split())
+
+    @LazyField
     def introduces(self) -> bool:
         """It introduces a thing: "I have a meeting"."""
         return lexicon.INTRODUCED.search(self._plain) is not None
@@ -188,6 +202,11 @@ class Claim:
     def passing(self) -> bool:
         """It tells of a plan or of an exception."""
         return lexicon.PASSING.stand_in(self._plain)
+
+    @LazyField
+    def is_planned(self) -> bool:
+        """It tells of a future that isn't there yet: "we are moving in June"."""
+        return lexicon.PLANNED.stand_in(self._plain)
 
     @LazyField
     def is_habit(self) -> bool:

@@ -143,6 +143,14 @@ this (?:summer|winter|spring|autumn|fall|weekend|(?:mon|tues|wednes|thurs|fri|sa
 just (?:for|this) | for (?:once|a few|the holidays) | planning to | going to | (?:i'll|we'll)
 """)
 """Words of a plan or an exception, which leave a habit as it is."""
+_FUTURE = (
+    r"next (?:month|year|spring|summer|autumn|fall|winter)|soon|in (?:the )?(?:spring|summer|autumn|fall|winter|"
+    r"january|february|march|april|may|june|july|august|september|october|november|december)|(?:on )?\d\d-\d\d"
+)
+PLANNED = Phrases(rf"\b(?:(?:am|is|are)(?: \w+)? \w+ing|starts?)\b.*\b(?:{_FUTURE})\b|\bthinking (?:of|about)\b")
+"""Words of a future that isn't there yet."""
+DATED = Phrases(rf"\b(?:{_FUTURE})\b")
+"""Words for a time of the year."""
 PAST = Phrases(
     r"^\W*(?:before|back (?:in|then)|when i was|as a (?:child|kid|teenager)|years ago)\b|\b(?:used to|formerly|"
     r"in the past|back in|in my (?:teens|twenties|thirties|forties|youth|childhood)|my first|my old|my former|my ex|"

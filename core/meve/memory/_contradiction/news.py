@@ -5,7 +5,7 @@ from itertools import pairwise, takewhile
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction.claims import Claim
-from meve.memory._contradiction.lexicon import CHANGED, VERBS
+from meve.memory._contradiction.lexicon import CHANGED, COPULAS, DATED, DISLIKED, LIKED, VERBS
 
 _ONE_DAY = re.compile(
     r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
@@ -23,6 +23,11 @@ _INSTEAD = frozenset(("instead", "rather than"))
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
 _NEW = frozenset(("new", "another", "different"))
 _ONLY_NEW = frozenset(("new", "a new", "another", "a different"))
+_MOVED = frozenset(("moved", "changed", "replaced", "upgraded"))
+_WISHES = frozenset(("want", "wants", "prefer", "prefers", "would", "hope", "hopes"))
+MINE = frozenset(("i", "me", "my", "we", "us", "our"))
+_THEY = frozenset(("he", "she", "they"))
+_LISTED = re.compile(r"\b([\w'’-]+) and (?:(?:bit|of|my|our|some|on) )*([\w'’-]+)")
 
 
 def shows_picture(claim: Claim) -> bool:
@@ -54,13 +59,14 @@ def begins_to_do(old: Claim, new: Claim) -> bool:
 
 
 def is_new_of_another_kind(old: Claim, new: Claim) -> bool:
-    """Return whether all that announces a change is a new thing which the older statement doesn't name.
+    """Return whether all that announces a change is a thing, new or changed, which the older statement doesn't name.
 
-    "I'm learning Spanish" and "I have a new Spanish teacher".
+    "I'm learning Spanish" and "I have a new Spanish teacher", or "I keep bees" and "I've moved the hives".
     """
-    if not new.cues - old.cues <= _ONLY_NEW:
+    if not new.cues - old.cues <= _ONLY_NEW | _MOVED:
         return False
     kinds = {word for n, word in enumerate(new.words) if word in _NEW for word in _noun_phrase(new, n + 1)}
+    kinds |= new.changed_things
     return bool(kinds) and kinds.isdisjoint(map(stem, old.words))
 
 
@@ -76,3 +82,38 @@ def names_former(old: Claim, new: Claim) -> bool:
     former = new.former.union(_FORMER_VALUE.findall(text))
     is_named = bool(former) and former <= {*old.words, *map(stem, old.words)}
     return is_named and bool((old.topics & new.topics) - former) and not _ONE_DAY.search(text)
+
+
+def is_still_planned(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells of a future, which ends nothing yet, or doesn't name that of the older.
+
+    "My girlfriend lives in Bremen" and "she is moving in with me in June", but not "we're getting married in June" and
+    "we are getting married in July".
+    """
+    if old.is_planned:
+        return not (old.content & new.content).difference(map(stem, old.subject))
+    return new.is_planned and not DATED.stand_in(" ".join(old.words))
+
+
+def holds_in_part(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement names only one of two things that the older one lists.
+
+    "I run on Tuesdays and Thursdays" and "I no longer run on Tuesdays".
+    """
+    named = {*new.words, *map(stem, new.words)}
+    pairs = (frozenset(map(stem, pair)) for pair in _LISTED.findall(" ".join(old.words)))
+    return "only" not in named and any(len(pair - named) == 1 for pair in pairs)
+
+
+def leaves_out_person(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement doesn't name the person whose affairs the older one tells, or what he likes.
+
+    "Jonas wants a second cat" and "the cat is called Moritz now", or "I like my steak rare" and "I'm no vegan now".
+    """
+    if old.liked and (old.content - LIKED - DISLIKED).isdisjoint(new.content):
+        return True
+    if not (old.liked or old.subject_people or old.first_verb in _WISHES) or not _THEY.isdisjoint(new.words[:1]):
+        return False
+    called = old.names if old.first_verb in COPULAS else ()
+    persons = {*map(stem, (*old.actors, *called)), *old.subject_people}
+    return bool(old.actors) and persons.isdisjoint({*new.content, *(() if MINE.isdisjoint(new.words) else ("me",))})

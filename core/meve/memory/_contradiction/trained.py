@@ -6,7 +6,6 @@ import logging
 import re
 from dataclasses import replace
 from difflib import SequenceMatcher
-from itertools import pairwise
 
 from cachetools import LRUCache
 
@@ -53,10 +52,10 @@ _CLAUSE_MARK = re.compile(
 _LABEL = re.compile(r"^((?:[\w'’-]+ ){0,2}[\w'’-]+): ")
 """A label before a value: "savings goal: 5000"."""
 _DETAIL = re.compile(
-    r"\s*(?:who|which|where|because)\b|"
+    r"\s*(?:who|which|where|because|as|\w+(?:ed|ing))\b|"
     r"\s*(?:(?:just|mostly|only|right|usually) )?"
     r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|"
-    r"\w+ (?:days|hours|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
+    r"\w+ (?:days|hours|minutes|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
     re.I,
 )
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
@@ -101,13 +100,15 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         Raises:
             ModelError: the model failed.
         """
+        if _tell_of_a_move(older.claim, newer.claim):
+            similarity = 1.0  # such statements have few words in common
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
         if verdict.relation == "same" or _decide_rules(older, newer, verdict) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
-        if probability < (self._agreed if is_found else self._alone) or not (is_found or self._ends_each(older, newer)):
+        if not self._accepts(older, newer, verdict, probability):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
 
@@ -121,16 +122,32 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             return verdict
         try:
             probability = self._estimate(older.text, newer.text)
+            is_likely = self._accepts(older, newer, verdict, probability)
         except ModelError as error:
             why = type(error.__cause__ or error).__name__  # the error itself may quote what was said
             logger.warning("a search shows both of two memories, since the model of updates failed: %s", why)
             return UNREAD
-        return replace(verdict, probability=probability) if probability >= self._agreed else DIFFERENT
+        return replace(verdict, probability=probability) if is_likely else DIFFERENT
+
+    def _accepts(self, older: Statement, newer: Statement, verdict: UpdateVerdict, probability: float) -> bool:
+        """Return whether a probability suffices; the less the statements share, the larger it must be.
+
+        A change that the rules find of a shared subject alone counts only if the model finds it, too.
+        """
+        shared = older.claim.content & newer.claim.content
+        is_bare = verdict.reason == "change" and not shared.difference(map(stem, older.claim.subject))
+        if verdict.reason and not is_bare:
+            return probability >= self._agreed
+        least = self._alone if shared or is_bare else (1 + self._alone) / 2
+        return probability >= least and self._ends_each(older, newer)
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
         parts = _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))
         clauses = [part for part in parts if len(part.split()) > 1 and not _DETAIL.match(part)]
+        *person, name = older.claim.subject or ("",)
+        if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
+            clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
         return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
 
     def _estimate(self, older: str, newer: str) -> float:
@@ -186,13 +203,15 @@ def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) ->
     """
     if verdict.reason == CORRECTION or (verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0):
         return True
-    return _are_near(older, newer) or _tell_of_a_move(older.claim, newer.claim)
+    is_move = verdict.relation == "replaces" and _tell_of_a_move(older.claim, newer.claim)
+    return is_move or _are_near(older, newer)
 
 
 def _tell_of_a_move(old: Claim, new: Claim) -> bool:
     """Return whether one statement tells where somebody lives, and the other where the same person moved."""
     is_home = old.first_verb in ("live", "lives") and old.subject == new.subject
-    return is_home and ("moved", "to") in pairwise(new.words)
+    words = new.words
+    return is_home and any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
 
 
 def _are_near(older: Statement, newer: Statement) -> bool:

@@ -8,9 +8,13 @@ from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.differences import concern_different_things
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
 from meve.memory._contradiction.news import (
+    MINE,
     begins_to_do,
+    holds_in_part,
     is_exception,
     is_new_of_another_kind,
+    is_still_planned,
+    leaves_out_person,
     names_former,
     shows_picture,
 )
@@ -51,8 +55,8 @@ class UpdateJudge(Protocol):
         ...
 
 
-_THEIR, _MINE = frozenset(("his", "her", "their")), frozenset(("i", "me", "my", "we", "us", "our"))
-_PRONOUNS = _MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
+_THEIR = frozenset(("his", "her", "their"))
+_PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
 UNREAD = UpdateVerdict(relation="different", reason="unread")
 """That of statements which a model should have read, and failed."""
@@ -178,11 +182,11 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         return True
     if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old):
         return True
-    if old.liked and old.actors and old.actors.isdisjoint("me" if word in _MINE else word for word in new.words):
+    if leaves_out_person(old, new) or is_still_planned(old, new) or holds_in_part(old, new):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
     is_of_friend = is_close and not new.people and bool(new.subject) and old.names.issuperset(new.subject)
-    return is_of_friend and not _THEIR.isdisjoint(new.words) and _MINE.isdisjoint(new.words)
+    return is_of_friend and not _THEIR.isdisjoint(new.words) and MINE.isdisjoint(new.words)
 
 
 def _names_another_person(old: Claim, new: Claim) -> bool:
