@@ -13,7 +13,7 @@ from meve._fork_safety import ForkSafeLock
 from meve.components.lexical.analyzers import stem
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
-from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, VERBS
 from meve.memory._contradiction.rules import Contradiction
@@ -52,7 +52,7 @@ _CLAUSE_MARK = re.compile(
 _LABEL = re.compile(r"^((?:[\w'’-]+ ){0,2}[\w'’-]+): ")
 """A label before a value: "savings goal: 5000"."""
 _DETAIL = re.compile(
-    r"\s*(?:who|which|where|because|as|\w+(?:ed|ing))\b|"
+    r"\s*(?:I think|who|which|where|because|as|\w+(?:ed|ing))\b|"
     r"\s*(?:(?:just|mostly|only|right|usually) )?"
     r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|"
     r"\w+ (?:days|hours|minutes|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
@@ -137,8 +137,9 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         shared = older.claim.content & newer.claim.content
         is_bare = verdict.reason == "change" and not shared.difference(map(stem, older.claim.subject))
         if verdict.reason and not is_bare:
-            return probability >= self._agreed
-        least = self._alone if shared or is_bare else (1 + self._alone) / 2
+            least = self._agreed
+        else:
+            least = self._alone if shared or is_bare else (1 + self._alone) / 2
         return probability >= least and self._ends_each(older, newer)
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
@@ -148,7 +149,13 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         *person, name = older.claim.subject or ("",)
         if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
             clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
-        return len(clauses) < 2 or all(self._estimate(clause, newer.text) >= EACH_CLAUSE for clause in clauses)
+        return len(clauses) < 2 or all(self._ends(clause, newer) for clause in clauses)
+
+    def _ends(self, clause: str, newer: Statement) -> bool:
+        """Return whether the newer statement is likely to end a clause, which isn't just an unnamed name: "I'm Alice"."""
+        claim = parse_claim(clause.strip())
+        is_name = claim.content.issubset(map(stem, claim.names)) and claim.content.isdisjoint(newer.claim.content)
+        return not is_name and self._estimate(clause, newer.text) >= EACH_CLAUSE
 
     def _estimate(self, older: str, newer: str) -> float:
         """Return the probability that the newer statement ends the older one; 0 for one too long to be read."""
