@@ -272,7 +272,7 @@ class Claim:
     @LazyField
     def actors(self) -> frozenset[str]:
         """The words of the subject that may be objects of another statement."""
-        return frozenset("me" if word in ("i", "we") else word for word in self.subject) - _NO_ROLES
+        return frozenset("me" if word in ("i", "we", "i'd", "we'd") else word for word in self.subject) - _NO_ROLES
 
     @LazyField
     def objects(self) -> frozenset[str]:

@@ -147,7 +147,7 @@ _FUTURE = (
     r"next (?:month|year|spring|summer|autumn|fall|winter)|soon|in (?:the )?(?:spring|summer|autumn|fall|winter|"
     r"january|february|march|april|may|june|july|august|september|october|november|december)|(?:on )?\d\d-\d\d"
 )
-PLANNED = Phrases(rf"\b(?:(?:am|is|are)(?: \w+)? \w+ing|starts?)\b.*\b(?:{_FUTURE})\b|\bthinking (?:of|about)\b")
+PLANNED = Phrases(rf"\b(?:(?:am|is|are)(?: \w+)? \w+ing|(?:i|we|he|she|they) starts?)\b.*\b(?:{_FUTURE})\b")
 """Words of a future that isn't there yet."""
 DATED = Phrases(rf"\b(?:{_FUTURE})\b")
 """Words for a time of the year."""

@@ -5,7 +5,7 @@ from itertools import pairwise, takewhile
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction.claims import Claim
-from meve.memory._contradiction.lexicon import CHANGED, COPULAS, DATED, DISLIKED, LIKED, VERBS
+from meve.memory._contradiction.lexicon import CHANGED, DATED, DISLIKED, LIKED, VERBS
 
 _ONE_DAY = re.compile(
     r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
@@ -26,8 +26,8 @@ _ONLY_NEW = frozenset(("new", "a new", "another", "a different"))
 _MOVED = frozenset(("moved", "changed", "replaced", "upgraded"))
 _WISHES = frozenset(("want", "wants", "prefer", "prefers", "would", "hope", "hopes"))
 MINE = frozenset(("i", "me", "my", "we", "us", "our"))
-_THEY = frozenset(("he", "she", "they"))
-_LISTED = re.compile(r"\b([\w'’-]+) and (?:(?:bit|of|my|our|some|on) )*([\w'’-]+)")
+_THEY = (("he",), ("she",), ("they",))
+_LISTED = re.compile(r"\b([\w'’-]+) and (?:(?:bit|of|some|on) )*([\w'’-]+)")
 
 
 def shows_picture(claim: Claim) -> bool:
@@ -96,24 +96,26 @@ def is_still_planned(old: Claim, new: Claim) -> bool:
 
 
 def holds_in_part(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement names only one of two things that the older one lists.
+    """Return whether the newer statement ends only one of two things that the older one lists.
 
     "I run on Tuesdays and Thursdays" and "I no longer run on Tuesdays".
     """
     named = {*new.words, *map(stem, new.words)}
-    pairs = (frozenset(map(stem, pair)) for pair in _LISTED.findall(" ".join(old.words)))
-    return "only" not in named and any(len(pair - named) == 1 for pair in pairs)
+    pairs = (set(pair) - FUNCTION_WORDS for pair in _LISTED.findall(" ".join(old.words)))
+    return new.ended and any(len(pair) == 2 and len({*map(stem, pair)} - named) == 1 for pair in pairs)
 
 
 def leaves_out_person(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement doesn't name the person whose affairs the older one tells, or what he likes.
+    """Return whether the newer statement names another person, or not who likes or wants something, or not what he likes.
 
     "Jonas wants a second cat" and "the cat is called Moritz now", or "I like my steak rare" and "I'm no vegan now".
     """
+    if old.people and new.people and old.people.isdisjoint(new.people):
+        return True
     if old.liked and (old.content - LIKED - DISLIKED).isdisjoint(new.content):
         return True
-    if not (old.liked or old.subject_people or old.first_verb in _WISHES) or not _THEY.isdisjoint(new.words[:1]):
+    is_others = old.first_verb in _WISHES and "me" not in old.actors
+    if not (old.liked or is_others) or not old.actors or new.words[:1] in _THEY:
         return False
-    called = old.names if old.first_verb in COPULAS else ()
-    persons = {*map(stem, (*old.actors, *called)), *old.subject_people}
-    return bool(old.actors) and persons.isdisjoint({*new.content, *(() if MINE.isdisjoint(new.words) else ("me",))})
+    named = new.content if MINE.isdisjoint(new.words) else new.content | {"me"}
+    return named.isdisjoint({*map(stem, old.actors), *old.subject_people})

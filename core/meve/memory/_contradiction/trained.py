@@ -52,8 +52,8 @@ _CLAUSE_MARK = re.compile(
 _LABEL = re.compile(r"^((?:[\w'’-]+ ){0,2}[\w'’-]+): ")
 """A label before a value: "savings goal: 5000"."""
 _DETAIL = re.compile(
-    r"\s*(?:I think|who|which|where|because|as|\w+(?:ed|ing))\b|"
-    r"\s*(?:(?:just|mostly|only|right|usually) )?"
+    r"(?:I think|it|who|which|when|where|because|as|\w+(?:ed|ing))\b|"
+    r"(?:(?:just|mostly|only|right|usually) )?"
     r"(?:above|after|at|before|behind|from|in|near|next to|on|opposite|since|till|under|until|"
     r"\w+ (?:days|hours|minutes|times) a)\b(?!.* (?:i|we|he|she|they)\b)",
     re.I,
@@ -145,7 +145,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
         parts = _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))
-        clauses = [part for part in parts if len(part.split()) > 1 and not _DETAIL.match(part)]
+        clauses = [part for part in parts if len(part.split()) > 1 and not _adds_only(part.strip())]
         *person, name = older.claim.subject or ("",)
         if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
             clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
@@ -212,6 +212,13 @@ def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) ->
         return True
     is_move = verdict.relation == "replaces" and _tell_of_a_move(older.claim, newer.claim)
     return is_move or _are_near(older, newer)
+
+
+def _adds_only(part: str) -> bool:
+    """Return whether part of a statement only adds to the rest: "three days a week" or "mint green", but no list."""
+    first, *others = part.split()
+    is_phrase = not first[0].isupper() and not _BEGINNINGS.intersection((first, *others)) and "and" not in others
+    return is_phrase or _DETAIL.match(part) is not None
 
 
 def _tell_of_a_move(old: Claim, new: Claim) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation
+from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation, announces_news
 from meve.memory._passages import PASSAGE
 from meve.memory._recall.compared_texts import ComparedTexts
 from meve.memory._recall.memory_passage import MemoryPassage
@@ -107,6 +107,17 @@ class DuplicateJudge:
         known = self.precedences
         mine, theirs = known.get(one.id) or self._precedence(one), known.get(other.id) or self._precedence(other)
         return "prevails" if mine > theirs else "yields"
+
+    def updates(self, one: Passage, other: Passage) -> bool:
+        """Return whether `one` is a later memory that announces a change of what `other` is about."""
+        if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
+            return False
+        newer, older = one.record, other.record
+        if "message" in (newer.kind, older.kind) or max(len(one.text), len(other.text)) > PASSAGE:
+            return False
+        return validity(newer)[0] > validity(older)[0] and may_replace(older, newer) and announces_news(
+            self._statement(other).claim, self._statement(one).claim
+        )
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
         """Return the relation of the newer memory to the older one; its index keeps that of two active records."""
