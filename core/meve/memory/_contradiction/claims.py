@@ -176,7 +176,8 @@ class Claim:
     @LazyField
     def changed_things(self) -> frozenset[str]:
         """The stems of the things that somebody moved or changed."""
-        return frozenset(stem(word) for things in _THINGS.findall(self._plain) for word in things.lower().split())
+        words = {word for things in _THINGS.findall(self._plain) for word in things.lower().split()}
+        return frozenset(map(stem, words - FUNCTION_WORDS))
 
     @LazyField
     def introduces(self) -> bool:

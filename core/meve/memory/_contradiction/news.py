@@ -106,7 +106,7 @@ def holds_in_part(old: Claim, new: Claim) -> bool:
 
 
 def leaves_out_person(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement names another person, or not who likes or wants something, or not what he likes.
+    """Return whether the newer statement names another person, not who likes or wants something, or not what is liked.
 
     "Jonas wants a second cat" and "the cat is called Moritz now", or "I like my steak rare" and "I'm no vegan now".
     """

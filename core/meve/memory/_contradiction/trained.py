@@ -66,12 +66,13 @@ class TrainedUpdateJudge(RuleUpdateJudge):
     """Judges by rules and by the bundled model, which estimates whether a newer statement ends what an older one tells.
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
-    it, or if the rules say so and the model finds it likely. Only what the rules find counts of statements that differ
-    in a word or two, since the model takes other things of a kind for changes there; of a home and a move; and of an
-    older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one only
-    describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
-    clauses, the model must also find it likely that each of them no longer holds, but for details. Each pair is read
-    once.
+    it, or if the rules say so and the model finds it likely. Where the two share no content word, the model must be
+    surer; where they share only the subject, it must be as sure as alone. Only what the rules find counts of statements
+    that differ in a word or two, since the model takes other things of a kind for changes there; of a home and a move;
+    and of an older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one
+    only describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
+    clauses, the model must also find it likely that each of them no longer holds, but for details; "my brother Paul"
+    counts as a clause that says who Paul is. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -152,7 +153,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         return len(clauses) < 2 or all(self._ends(clause, newer) for clause in clauses)
 
     def _ends(self, clause: str, newer: Statement) -> bool:
-        """Return whether the newer statement is likely to end a clause, which isn't just an unnamed name: "I'm Alice"."""
+        """Return whether the newer statement is likely to end a clause, which isn't just another name: "I'm Alice"."""
         claim = parse_claim(clause.strip())
         is_name = claim.content.issubset(map(stem, claim.names)) and claim.content.isdisjoint(newer.claim.content)
         return not is_name and self._estimate(clause, newer.text) >= EACH_CLAUSE

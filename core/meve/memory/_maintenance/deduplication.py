@@ -115,8 +115,10 @@ class DuplicateJudge:
         newer, older = one.record, other.record
         if "message" in (newer.kind, older.kind) or max(len(one.text), len(other.text)) > PASSAGE:
             return False
-        return validity(newer)[0] > validity(older)[0] and may_replace(older, newer) and announces_news(
-            self._statement(other).claim, self._statement(one).claim
+        return (
+            validity(newer)[0] > validity(older)[0]
+            and may_replace(older, newer)
+            and announces_news(self._statement(other).claim, self._statement(one).claim)
         )
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:

@@ -12,7 +12,7 @@ Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
 """A function that relates a lower-ranked passage to a similar, higher-ranked one: unrelated (empty), `same`, or in
 conflict, where the first passage `yields` to the second or `prevails` over it."""
-_FIRST, _RELATED, _CLOSE = 5, 0.4, 0.65
+_FIRST, _RELATED, _CLOSE = 5, 0.4, 0.6
 """How many of the first candidates may change places, and the least cosine and quotient of scores of two that do."""
 _MOST_LAZY = 100
 """Candidates of more are decided one by one from the first on, since each may depend on all before it."""
