@@ -109,17 +109,18 @@ class DuplicateJudge:
         return "prevails" if mine > theirs else "yields"
 
     def updates(self, one: Passage, other: Passage) -> bool:
-        """Return whether `one` is a later memory that announces a change of what `other` is about."""
-        if not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
+        """Return whether `one` is a later memory that announces a change of what `other` is about.
+
+        Never if the question names a past time, since the older one may be what it asks for.
+        """
+        if self.scorer.time is not None or not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
             return False
-        newer, older = one.record, other.record
-        if "message" in (newer.kind, older.kind) or max(len(one.text), len(other.text)) > PASSAGE:
+        if not (one.outline and other.outline) or validity(one.record)[0] <= validity(other.record)[0]:
             return False
-        return (
-            validity(newer)[0] > validity(older)[0]
-            and may_replace(older, newer)
-            and announces_news(self._statement(other).claim, self._statement(one).claim)
-        )
+        newer = self._statement(one)
+        if newer.outline is None or not newer.outline.announces or not may_replace(other.record, one.record):
+            return False
+        return announces_news(self._statement(other).claim, newer.claim)
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
         """Return the relation of the newer memory to the older one; its index keeps that of two active records."""

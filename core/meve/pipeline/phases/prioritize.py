@@ -66,7 +66,7 @@ class RankedCandidates:
         """Return all candidates that are kept, and all that are dropped."""
         for i in range(len(self.order)):
             self._find_winner(i)
-        reasons = [(c, self.find_reason(c)) for c in self.order]
+        reasons = [(c, self.find_reason(c)) for c in self.updated_first()]
         dropped = [Dropped(candidate=c, reason=reason) for c, reason in reasons if reason]
         return Selection(kept=[c for c, reason in reasons if not reason], dropped=dropped)
 
