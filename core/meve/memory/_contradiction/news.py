@@ -27,7 +27,7 @@ _MOVED = frozenset(("moved", "changed", "replaced", "upgraded"))
 _WISHES = frozenset(("want", "wants", "prefer", "prefers", "would", "hope", "hopes"))
 MINE = frozenset(("i", "me", "my", "we", "us", "our"))
 _THEY = (("he",), ("she",), ("they",))
-_LISTED = re.compile(r"\b([\w'’-]+) and (?:(?:bit|of|some|on) )*([\w'’-]+)")
+_LISTED = re.compile(r"\b([\w'’-]{1,40}) and (?:(?:bit|of|some|on) ){0,3}([\w'’-]{1,40})")
 
 
 def shows_picture(claim: Claim) -> bool:
