@@ -72,12 +72,14 @@ class RankedCandidates:
 
     def updated_first(self) -> list[Candidate]:
         """Return all candidates; of two of the first with close scores, one that updates the other stands before it."""
-        shown = self.order[:_FIRST]
-        for n, candidate in enumerate(self.order[:_FIRST] if self._updates else ()):
+        updates, shown = self._updates, self.order[:_FIRST]
+        if updates is None:
+            return self.order
+        for n, candidate in enumerate(self.order[:_FIRST]):
             for i in np.flatnonzero(self._related[n, :n]).tolist():
                 other = self.order[i]
                 is_close = (candidate.score or 0.0) >= _CLOSE * (other.score or 0.0)
-                if is_close and self._updates(candidate.passage, other.passage):
+                if is_close and updates(candidate.passage, other.passage):
                     shown.remove(candidate)
                     shown.insert(shown.index(other), candidate)
                     break
