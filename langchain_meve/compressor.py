@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field, field_validator
 from langchain_meve._callback_events import make_event_emitter
 from langchain_meve._documents import context_to_documents, documents_to_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
-from meve.components.embedders import ACCURATE
 from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
@@ -21,7 +20,7 @@ from meve.ports import Embedder
 
 
 def _default_engine() -> Engine:
-    return make_engine(config=resolve_rerank_config(None), default_embedder=ACCURATE)
+    return make_engine(config=resolve_rerank_config(None))
 
 
 class MeVeCompressor(BaseDocumentCompressor):
@@ -94,9 +93,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         """
         check_wrapper_keywords(cls.make, cls, fields)
         config = resolve_rerank_config(config)
-        engine = make_engine(
-            config=config, embedder=embedder, verifier=verifier, tokens=tokens, default_embedder=ACCURATE
-        )
+        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=tokens)
         return cls(engine=engine, **fields)
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> Never:

@@ -10,6 +10,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import Runnable, RunnableConfig
 
+from langchain_meve.embeddings import MeVeEmbeddings
 from meve._formulas import normalize
 from meve._vectors import validate_vectors
 from meve.components.verifiers.own import UNCALIBRATED, Scale, ScoreVerifier
@@ -23,14 +24,16 @@ class LangChainEmbedder:
 
     Args:
         embeddings: LangChain embeddings, which may truncate long texts.
-        name: the embedder's name in traces; None for the class name.
+        name: the embedder's name in traces; None for that of MeVe's embedder in `MeVeEmbeddings`, whose vectors count
+            as evidence in the verdict, else for the class name.
     """
 
     similarity: Similarity = "cosine"
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None) -> None:
         self.embeddings = embeddings
-        self.name = name or type(embeddings).__name__
+        own = embeddings.embedder.name if isinstance(embeddings, MeVeEmbeddings) else type(embeddings).__name__
+        self.name = name or own
 
     @cached_property
     def dimension(self) -> int:

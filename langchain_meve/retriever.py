@@ -176,7 +176,8 @@ class MeVeRetriever(BaseRetriever):
                 refused, since the store would ignore an unknown parameter.
             search_kwargs: further arguments of the store's searches.
             config: the retrieval settings.
-            embedder: embeds passages to detect duplicates; None for the default one. The store keeps its own.
+            embedder: its cosines count as evidence and tell duplicates; None for MiniLM, which ships, `static` for a
+                faster one that finds less. The store searches by its own.
             verifier: as for `meve.Retriever`; None for the default one.
             tokens: counts tokens for budgets.
             fields: fields of this class, and values of `meve.RetrieverConfig`, by name.

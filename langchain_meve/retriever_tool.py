@@ -11,7 +11,7 @@ from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
 from meve.integrations._option_names import translate_options
-from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION, format_for_model
 from meve.pipeline.config import WhenInsufficient
 from meve.pipeline.context import Context
 
@@ -27,7 +27,7 @@ def create_meve_tool(
     name: str = "search_documents",
     description: str = TOOL_DESCRIPTION,
     *,
-    when_insufficient: WhenInsufficient = "verified_only",
+    when_insufficient: WhenInsufficient = "return",
     filter: Any = None,
     **options: Any,
 ) -> BaseTool:
@@ -38,13 +38,15 @@ def create_meve_tool(
         name: the tool's name for the model.
         description: the tool's description for the model.
         when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
-            default its verified passages. Where no passage is left, it reads that nothing answers.
+            default all of it, after a sentence that it may not answer. Where no passage is left, it reads that nothing
+            answers.
         filter: the condition that documents must satisfy, instead of the retriever's.
         options: `k` and any value of `meve.RetrieverConfig`, for every call.
 
     Returns:
-        A tool whose content is the context's text, and whose artifact is `Context.to_dict()` with passages, scores and
-        trace. For an invalid query, the content is the error and the artifact is empty.
+        A tool whose content is the context's text, after a doubt if it isn't sufficient. Its artifact is
+        `Context.to_dict()` with passages, scores and trace. For an invalid query, the content is the error and the
+        artifact is empty.
 
     Raises:
         ConfigurationError: no `MeVeRetriever`, an unknown option, or a value out of range.
@@ -79,4 +81,4 @@ def _tool_result(documents: list[Any]) -> tuple[str, dict[str, Any]]:
     context: Context | None = documents.context if isinstance(documents, RetrievedDocuments) else None
     if context is None:
         return NO_RESULT_MESSAGE, {}
-    return context.text or NO_RESULT_MESSAGE, context.to_dict()
+    return format_for_model(context), context.to_dict()

@@ -30,7 +30,7 @@ class MeVeVectorStore(VectorStore):
         inner: any vector store; write to it through this wrapper from now on.
         documents: its documents with their ids, if the store can't list them.
         config: the retrieval settings.
-        embedder: embeds passages to detect duplicates; None for the default one.
+        embedder: as for `MeVeRetriever.from_vectorstore`; None for MiniLM, which ships.
         verifier: as for `meve.Retriever`; None for the default one.
         tokens: counts tokens for budgets.
 

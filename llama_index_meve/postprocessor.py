@@ -15,7 +15,6 @@ from llama_index_meve._async_bridge import await_or_call, native_method, run_in_
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
-from meve.components.embedders import ACCURATE
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
@@ -27,7 +26,7 @@ from meve.types import Candidate, Query
 
 
 def _default_engine() -> Engine:
-    return make_engine(config=resolve_rerank_config(None), tokens=global_token_counter(), default_embedder=ACCURATE)
+    return make_engine(config=resolve_rerank_config(None), tokens=global_token_counter())
 
 
 class MeVePostprocessor(BaseNodePostprocessor):
@@ -107,9 +106,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
         """
         check_wrapper_keywords(cls.make, cls, fields)
         counter, config = resolve_token_counter(tokens, config), resolve_rerank_config(config)
-        engine = make_engine(
-            config=config, embedder=embedder, verifier=verifier, tokens=counter, default_embedder=ACCURATE
-        )
+        engine = make_engine(config=config, embedder=embedder, verifier=verifier, tokens=counter)
         return cls(engine=engine, **fields)
 
     @classmethod

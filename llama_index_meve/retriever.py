@@ -135,7 +135,8 @@ class MeVeRetriever(BaseRetriever):
             keyword_search: whether to search by keywords too; False reads no nodes here, and neither does `store`, for
                 a vector store whose own search joins vectors and words (Qdrant's, Elasticsearch, OpenSearch).
             config: the settings.
-            embedder: only detects duplicates; None for the static one that ships. The index keeps its own.
+            embedder: its cosines count as evidence and tell duplicates; None for MiniLM, which ships, `static` for a
+                faster one that finds less. The index searches by its own.
             verifier: as for `meve.Retriever`; None for the shipped one.
             tokens: counts tokens; None for LlamaIndex's own tokenizer.
             options: of this class.

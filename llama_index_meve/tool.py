@@ -11,7 +11,7 @@ from llama_index_meve._instrumentation import dispatcher
 from llama_index_meve._nodes import context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
+from meve.integrations._tool_texts import TOOL_DESCRIPTION, format_for_model
 from meve.pipeline.config import WhenInsufficient
 
 
@@ -20,7 +20,7 @@ def create_meve_tool(
     name: str = "search_documents",
     description: str = TOOL_DESCRIPTION,
     *,
-    when_insufficient: WhenInsufficient = "verified_only",
+    when_insufficient: WhenInsufficient = "return",
     **options: Any,
 ) -> FunctionTool:
     """Create a tool that returns the verified context, or says that nothing qualifies or why the query is invalid.
@@ -30,7 +30,8 @@ def create_meve_tool(
         name: the tool's name for the model.
         description: the tool's description for the model.
         when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
-            default its verified passages. Where no passage is left, it reads that nothing answers.
+            default all of it, after a sentence that it may not answer. Where no passage is left, it reads that nothing
+            answers.
         options: any value of `meve.RetrieverConfig`, for every call.
 
     Raises:
@@ -48,7 +49,7 @@ def create_meve_tool(
             return f"The question can't be used: {error}"
         finally:
             dispatcher.event(RetrievalEndEvent(str_or_query_bundle=query, nodes=nodes))
-        return context.text or NO_RESULT_MESSAGE
+        return format_for_model(context)
 
     async def asearch(query: str) -> str:
         return await run_in_thread(search, query)

@@ -60,6 +60,15 @@ def read_yaml(file: Path) -> Any:  # noqa: ANN401 - YAML has any type
     """
     with file.open("rb") as stream:
         content = stream.read(MAX_BYTES + 1)
+    return parse_yaml(content)
+
+
+def parse_yaml(content: bytes) -> Any:  # noqa: ANN401 - YAML has any type
+    """Return the data of a YAML text in UTF-8.
+
+    Raises:
+        ValueError: it is no YAML, or too large.
+    """
     if len(content) > MAX_BYTES:
         raise ValueError(_PROBLEM)
     try:

@@ -7,7 +7,9 @@ from langchain_core.documents import Document
 from langchain_core.vectorstores import VectorStore
 
 from langchain_meve._documents import DocumentPassage, document_to_passage
+from langchain_meve.embeddings import MeVeEmbeddings
 from meve.errors import ConfigurationError
+from meve.types import FloatArray
 
 
 class VectorStoreAdapter:
@@ -132,6 +134,16 @@ class VectorStoreAdapter:
         raise ConfigurationError(
             f"{self.name} can't list its documents: pass from_vectorstore(…, documents=…) for keyword search"
         )
+
+    def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
+        """Return the stored vectors of these passages by id; none unless this embedder of MeVe's made them."""
+        embeddings = self.vectorstore.embeddings
+        is_same = isinstance(embeddings, MeVeEmbeddings) and embeddings.embedder.name == embedder
+        return self._stored_vectors(ids) if is_same and ids else {}
+
+    def _stored_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:  # noqa: ARG002
+        """Return the vectors that the store holds, by id; none if it can't tell."""
+        return {}
 
     def size(self) -> int | None:
         """Return the number of documents; None if the store can't count."""

@@ -1,12 +1,13 @@
 """The adapter for langchain-chroma."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
 
 from langchain_meve._documents import DocumentPassage
 from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
+from meve.types import FloatArray
 
 PAGE_SIZE = 500
 
@@ -25,6 +26,10 @@ class ChromaAdapter(VectorStoreAdapter):
     def list_passages(self) -> Iterable[DocumentPassage]:
         """Return all passages in one read, since pages would miss some during concurrent deletions."""
         return self._read(self.vectorstore.get())
+
+    def _stored_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        result = self.vectorstore.get(ids=list(ids), include=["embeddings"])
+        return dict(zip(result["ids"], result["embeddings"], strict=True))
 
     def size(self) -> int:
         return int(self.vectorstore._collection.count())

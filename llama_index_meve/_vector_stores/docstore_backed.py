@@ -10,7 +10,9 @@ from llama_index_meve._metadata_filters import filter_predicate, has_nested_filt
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._query_bundle import bundle_with_embedding
 from llama_index_meve._vector_stores.base import IndexStore
+from llama_index_meve.embedding import MeVeEmbedding
 from meve.errors import ConfigurationError
+from meve.types import FloatArray
 
 
 class DocstoreBackedStore(IndexStore):
@@ -102,6 +104,12 @@ class SimpleStore(NodeIdStore):
     def stored_vectors(self) -> Mapping[str, Any]:
         vectors: Mapping[str, Any] = self.vectors.data.embedding_dict
         return vectors
+
+    def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
+        """Return the stored vectors of these nodes by id; none unless this embedder of MeVe's made them."""
+        model, stored = self.index._embed_model, self.stored_vectors()
+        is_same = isinstance(model, MeVeEmbedding) and model.model_name == embedder
+        return {i: stored[i] for i in ids if i in stored} if is_same else {}
 
 
 class FaissMapStore(NodeIdStore):

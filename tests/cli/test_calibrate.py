@@ -36,7 +36,7 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert "calibration on 70 pairs" in result.stdout
     after = read_manifest(folder)
     assert after["verifier"] == before["verifier"]
-    assert before["evidence"] is None
+    assert before["evidence"] == {"name": "meve-evidence-1", "calibration": PLAIN_SIGMOID.to_dict()}
     assert after["evidence"]["calibration"]["pairs"] == 70
     assert after["config"]["threshold"] != before["config"]["threshold"]
     assert after["passages"] == before["passages"]

@@ -404,6 +404,7 @@ def texts(text: str, kind: str = "markdown", tokens: int = 16) -> list[str]:
     return [chunk.text for chunk in chunker(tokens).split(text, kind, "a")]
 
 
+PLACE = ("source", "start", "end", "chunk", "kind")
 WORDS = "one two three four five six seven eight nine ten eleven twelve"
 
 
@@ -538,8 +539,33 @@ def test_text_between_rules_is_no_front_matter():
     assert texts("---\nHere are bees.\n\n---\n") == ["---\nHere are bees.\n\n---"]
 
 
-def test_front_matter_is_not_parsed_as_yaml():
-    """So aliases that stand for billions of words cost nothing."""
+def test_aliases_in_front_matter_that_stand_for_billions_of_words_cost_nothing():
     bomb = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 30))
     chunks = chunker().split(f"---\na0: &a0 [lol]\n{bomb}title: *a29\n---\n\n{WORDS}", "markdown", "a.md")
     assert [(chunk.title, chunk.text) for chunk in chunks] == [("a.md", WORDS)]
+    assert front_metadata(f"a0: &a0 [lol]\n{bomb}") == {}
+
+
+def front_metadata(front: str) -> dict[str, object]:
+    (passage,) = split_file(f"---\n{front}---\n\n{WORDS}\n", "a.md", chunker()).passages
+    return {name: value for name, value in passage.metadata.items() if name not in PLACE}
+
+
+def test_plain_values_of_front_matter_are_metadata():
+    front = "title: Bees\nlang: en\nyear: 2024\nnorth: NO\ndraft: false\nday: 2024-05-01\ntags: [hive, queen]\n"
+    assert front_metadata(front) == {
+        "lang": "en", "year": 2024, "north": "NO", "draft": False, "day": "2024-05-01", "tags": ["hive", "queen"]
+    }  # fmt: skip
+    (passage,) = split_file(f"---\nsource: elsewhere\nkind: x\n---\n\n{WORDS}\n", "a.md", chunker()).passages
+    assert (passage.metadata["source"], passage.metadata["kind"]) == ("a.md", "markdown"), "the place is the file's"
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "nested: {a: 1}\n", "nothing:\n", "infinite: .inf\n", "tags: [[a]]\n", "meve.source: x\n", "1: x\n",
+        "broken: [\n", "tag: !!python/name:os.system\n", f"long: {'x' * 4_000}\n",
+    ],
+)  # fmt: skip
+def test_other_front_matter_is_no_metadata(front):
+    assert front_metadata(front) == {}

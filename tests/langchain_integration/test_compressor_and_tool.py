@@ -13,6 +13,7 @@ from langchain_core.documents import Document
 from langchain_meve import MeVeCompressor, MeVeEmbeddings, MeVeRetriever, create_meve_tool
 from meve import RetrieverConfig
 from meve.errors import ConfigurationError
+from meve.integrations._tool_texts import DOUBT, NO_RESULT_MESSAGE
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 
@@ -137,10 +138,12 @@ def test_tool_content_is_text_and_artifact_is_trace(retriever):
     assert asyncio.run(tool.ainvoke({"query": "blue sky"})) == "A blue sky today."
 
 
-def test_tool_says_that_nothing_answers_unless_told_to_return(retriever):
-    assert "No retrieved passage answers" in create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"})
-    shown = create_meve_tool(retriever, when_insufficient="return").invoke({"query": "zebra chromodynamics x"})
-    assert "Zebra" in shown
+def test_tool_doubts_what_was_not_verified_and_leaves_it_out_if_told(retriever):
+    doubtful = {"query": "zebra chromodynamics x"}
+    assert create_meve_tool(retriever).invoke(doubtful).startswith(f"{DOUBT}\n\nZebra facts for you.")
+    strict = create_meve_tool(retriever, when_insufficient="verified_only")
+    assert strict.invoke(doubtful) == NO_RESULT_MESSAGE
+    assert create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"}) == NO_RESULT_MESSAGE
 
 
 def test_compressor_follows_when_insufficient(parts, documents):

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_meve import MeVeEmbeddings, MeVeRetriever
+from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever
 from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.external_store_contract import make_id
-from meve.testing.fakes import WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS, UnknownVectorStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
@@ -149,3 +150,43 @@ def test_chroma_filters_more_hits_than_ids_per_call(parts):
     store.add_documents([*many, Document("zebra and nothing else than many words", id="m", metadata={"lang": "en"})])
     new_retriever = MeVeRetriever.from_vectorstore(store, filter={"lang": "en"}, **parts)
     assert found_ids(new_retriever.context("zebra", sources="lexical", fallback_k=0)) == {"m"}
+
+
+@pytest.mark.parametrize("kind", [k for k in KINDS if k.name in ("InMemoryVectorStore", "Chroma")], indirect=True)
+def test_vectors_that_the_store_holds_are_not_computed_again(filled, parts):
+    own, other = CountingEmbedder(WordEmbedder()), CountingEmbedder(WordEmbedder())
+    other.name = "another"
+    for embedder in (own, other):
+        MeVeRetriever.from_vectorstore(filled, **{**parts, "embedder": embedder}).context("zebra", mode="standard_rag")
+    assert own.calls.passages == []
+    assert other.calls.passages
+
+
+@pytest.mark.parametrize(
+    ("embedder", "used", "evidence"),
+    [
+        (None, "meve-minilm-1", "meve-evidence-1"),
+        (LangChainEmbedder(MeVeEmbeddings()), "meve-minilm-1", "meve-evidence-1"),
+        ("static", "meve-static-1", None),
+    ],
+    ids=["default", "langchain", "static"],
+)
+def test_verdicts_over_a_store_are_those_over_documents(embedder, used, evidence, documents):
+    store = InMemoryVectorStore(MeVeEmbeddings())
+    store.add_documents(documents)
+    over_store = MeVeRetriever.from_vectorstore(store, embedder=embedder).context("Who saw a blue sky?")
+    over_documents = MeVeRetriever.from_documents(documents, embedder=embedder).context("Who saw a blue sky?")
+    trace = over_store.trace
+    assert (trace.embedder, trace.phases[1].settings.get("evidence")) == (used, evidence)
+    assert trace.sufficiency["estimator"] == over_documents.trace.sufficiency["estimator"]
+    scores = {p.passage.id: p.score for p in over_documents.passages}
+    assert {p.passage.id: p.score for p in over_store.passages} == pytest.approx(scores)
+
+
+def test_mapping_as_filter_in_memory_says_what_the_store_wants(documents, parts):
+    store = InMemoryVectorStore(MeVeEmbeddings(WordEmbedder()))
+    store.add_documents(documents)
+    retriever = MeVeRetriever.from_vectorstore(store, **parts)
+    for sources in ("dense", "lexical"):
+        with pytest.raises(ConfigurationError, match=r"function of a document.*got \{'lang': 'en'\}"):
+            retriever.invoke("blue sky", filter={"lang": "en"}, sources=sources)

@@ -10,6 +10,7 @@ from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent,
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
@@ -124,13 +125,19 @@ def test_empty_responses_stay_out_of_chat_memory_unless_unverified_nodes_are_lef
     assert ("Empty Response" in answers) is (way == "verified_only")
 
 
-def test_query_engine_reads_only_verified_nodes_unless_told_otherwise(nodes, parts):
+def test_query_engine_lets_the_model_decide_unless_told_otherwise(nodes, parts):
     far = "zebra, quantum chromodynamics, and other things"
     retriever = MeVeRetriever.from_nodes(nodes, **parts)
     assert retriever.retrieve(far)
-    assert str(create_meve_query_engine(retriever, llm=MockLLM()).query(far)) == DEFAULT_EMPTY_RESPONSE
-    open_engine = create_meve_query_engine(retriever, llm=MockLLM(), when_insufficient="return")
-    assert "Zebra" in str(open_engine.query(far))
+    prompt = str(create_meve_query_engine(retriever, llm=MockLLM()).query(far))
+    assert "Zebra" in prompt
+    assert "If they don't hold the answer, say" in prompt
+    own = create_meve_query_engine(
+        retriever, llm=MockLLM(), text_qa_template=PromptTemplate("{context_str}|{query_str}")
+    )
+    assert str(own.query(far)).endswith(f"|{far}")
+    strict = create_meve_query_engine(retriever, llm=MockLLM(), when_insufficient="verified_only")
+    assert str(strict.query(far)) == DEFAULT_EMPTY_RESPONSE
     with pytest.raises(ConfigurationError, match="must be a MeVeRetriever"):
         create_meve_query_engine(RecordingRetriever(nodes), llm=MockLLM())
 

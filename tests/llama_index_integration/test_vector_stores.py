@@ -9,7 +9,7 @@ from llama_index_meve import MeVeEmbedding, MeVeRetriever
 from llama_index_meve._metadata_filters import filter_predicate
 from llama_index_meve._vector_stores import make_store
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
-from meve.testing.fakes import WordEmbedder
+from meve.testing.fakes import CountingEmbedder, WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
 from tests.llama_index_integration.test_metadata_filters import CASES, ROWS
 from tests.llama_index_integration.vector_stores import STORES, TextStore, build_index
@@ -143,3 +143,20 @@ def test_unknown_store_is_searched_by_vectors(nodes, parts):
         retriever.retriever.store.index, nodes=nodes, sources="lexical", **ACCEPT_ALL, **parts
     )
     assert retriever.retrieve("zebra") == []
+
+
+def test_vectors_that_the_index_holds_are_not_computed_again(rows, parts):
+    index = build_index("SimpleVectorStore", rows)
+    own, other = CountingEmbedder(WordEmbedder()), CountingEmbedder(WordEmbedder())
+    other.name = "another"
+    for embedder in (own, other):
+        MeVeRetriever.from_index(index, **{**parts, "embedder": embedder}).context(QUERY, mode="standard_rag")
+    assert own.calls.passages == []
+    assert other.calls.passages
+
+
+def test_evidence_over_an_index_is_minilm_s_by_default(rows):
+    index = build_index("SimpleVectorStore", rows)
+    for embedder, used in ((None, "meve-minilm-1"), ("static", "meve-static-1")):
+        trace = MeVeRetriever.from_index(index, embedder=embedder).context(QUERY).trace
+        assert (trace.embedder, "evidence" in trace.phases[1].settings) == (used, embedder is None)

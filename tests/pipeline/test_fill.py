@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
-from meve.pipeline.phases.fill import FILL, fill
+from meve.pipeline.phases.fill import FILL, UNRELATED, fill
 from meve.types import Candidate
 from tests.fake_components import make_components
 
@@ -54,6 +54,7 @@ def test_insufficient_context_is_filled_in_the_order_of_phase_1(retriever):
     assert not context.sufficient
     reasons = {c.id: c.reason for c in context.trace.candidates}
     assert {reasons[p.passage.id] for p in added} == {FILL}
+    assert reasons["stone"] == UNRELATED
     assert [phase.name for phase in context.trace.phases][-1] == "fill"
 
 
@@ -97,7 +98,7 @@ def test_filled_candidates_keep_their_scores():
     low = Candidate(passage=Passage(id="low", text="low"), origin="dense")
     unscored = Candidate(passage=Passage(id="unscored", text="unscored"), origin="dense")
     judged = {"low": low.with_score("verifier", 0.2)}
-    chosen = fill([], [low, unscored], judged)
+    chosen = fill([], [low, unscored], judged).kept
     assert [(c.id, c.score, c.origin, c.verified) for c in chosen] == [
         ("low", 0.2, FILL, False), ("unscored", None, FILL, False)
     ]  # fmt: skip

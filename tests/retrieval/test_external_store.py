@@ -377,6 +377,24 @@ def test_passage_unknown_to_a_stale_index_is_read_whatever_the_prior_expects():
     assert ("logit" in new.scores, "keywords" in new.scores, new.verified) == (True, False, True)
 
 
+def test_evidence_over_a_store_is_minilm_s_by_default():
+    trace = StoreRetriever.from_store(FakeStore(TEXTS)).retrieve("blue sky").trace
+    assert (trace.embedder, trace.phases[1].settings["evidence"]) == ("meve-minilm-1", "meve-evidence-1")
+
+
+def test_only_usable_vectors_of_a_store_are_used():
+    class Reading(FakeStore):
+        def read_vectors(self, ids, embedder):
+            assert embedder == WordEmbedder().name
+            good = WordEmbedder().embed_passages(["The sky is blue."])[0]
+            return {i: good if i == "sky" else [float("nan")] * len(good) for i in ids if i != "zebra"} | {"sea": [1.0]}
+
+    embedder = CountingEmbedder(WordEmbedder())
+    retriever = make_retriever(Reading(TEXTS), embedder=embedder)
+    retriever.retrieve("blue zebra")
+    assert sorted(embedder.calls.passages) == ["The sea is blue too.", "Zebra facts for you."]
+
+
 def test_prior_gets_the_vectors_of_a_store_s_passages_by_default():
     seen = []
 

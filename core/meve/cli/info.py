@@ -72,7 +72,7 @@ def describe(path: Path) -> dict[str, Any]:
         **_read_source_record(path / manifest["generation"] / "extra.json"),
         "embedder": manifest.get("embedder"),
         "verifier": manifest.get("verifier"),
-        "evidence": manifest.get("evidence"),
+        "evidence": _evidence(manifest),
         "sufficiency": _sufficiency(manifest),
         "tokens": manifest.get("tokens"),
         "dense": manifest.get("dense"),
@@ -96,6 +96,22 @@ def _read_source_record(extra: Path) -> dict[str, Any]:
         return {"files": len(record["sources"]), "folder": record["root"], "chunking": record["settings"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {"files": None}  # passages that were added by code, or a save in progress
+
+
+def _evidence(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the evidence model whose calibration makes the probabilities: the index's own, else the one that ships.
+
+    None if the verifier judges alone, by its own calibration.
+    """
+    from meve.components._shipped_models import find_fitted_models
+
+    if manifest.get("evidence"):
+        own: Mapping[str, Any] = manifest["evidence"]
+        return own
+    verifier, embedder = manifest.get("verifier") or {}, manifest.get("embedder") or {}
+    name, calibration = str(verifier.get("name")), verifier.get("calibration") or {}
+    shipped = find_fitted_models(name, calibration, str(embedder.get("name"))).evidence
+    return None if shipped is None else {"name": shipped.name, "calibration": shipped.calibration.to_dict()}
 
 
 def _sufficiency(manifest: Mapping[str, Any]) -> dict[str, Any]:

@@ -52,8 +52,11 @@ _WORDS = {
     "Turkish": ("ve bir bu için ile ne nasıl nerede neden kim mi mı değil çok daha olan olarak da de ki en"),
 }
 _ENGLISH = frozenset(_WORDS.pop("English").split())
-_FUNCTION_WORDS = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS.items()}
-_WORD = re.compile(r"[^\W\d_]+")
+_SHARED = frozenset(["i", "no", "per", "come", "men", "die", "ten", "van", "hat", "den", "pour"])
+"""Words that stand in English texts too, and so tell no language."""
+_FUNCTION_WORDS = {language: frozenset(words.split()) - _ENGLISH - _SHARED for language, words in _WORDS.items()}
+_WORD = re.compile(r"(?<![\w-])[^\W\d_]+(?![\w-])")
+"""A word that is no part of a compound, as the E in E-bike is."""
 
 
 def find_foreign_language(text: str) -> str | None:
@@ -71,9 +74,11 @@ def find_foreign_language(text: str) -> str | None:
         del scripts["LATIN"]
         if scripts and scripts.total() >= FOREIGN_SHARE * total:
             return max(scripts, key=lambda each: scripts[each]).capitalize()
-    words = {word.lower() for word in _WORD.findall(start)}
-    found = {language: words & own for language, own in _FUNCTION_WORDS.items()}
+    read = _WORD.findall(start.lower() if start.isupper() else start)
+    english = len({word.lower() for word in read} & _ENGLISH)
+    words = {word for n, word in enumerate(read) if n == 0 or word.islower()}  # those in capitals may be names
+    found = {language: {word.lower() for word in words} & own for language, own in _FUNCTION_WORDS.items()}
     language = max(found, key=lambda each: len(found[each]))
-    hits, english = found[language], len(words & _ENGLISH)
+    hits = found[language]
     is_clear = len(hits) >= LEAST_WORDS or any(len(word) >= CLEAR_LETTERS for word in hits)
     return language if is_clear and len(hits) > 2 * english else None

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from meve.errors import IngestError
 from meve.ingest._file_kinds import find_kind, find_language
+from meve.ingest._front_matter import read_front_metadata
 from meve.ingest._grammars import load_grammar
 from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_jsonl_passages
@@ -27,7 +28,8 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
     """Return the passages of a file. Ids are `source#1`, `source#2`, …, unless a JSONL row sets its own.
 
     Metadata: `source`; `kind`; `chunk`, from 1; `start` and `end`, character offsets into the file's text, or into the
-    text made from HTML, a notebook, PDF or Word. For JSONL: `source`, `kind`, `line` and the row's other keys.
+    text made from HTML, a notebook, PDF or Word; and the front matter of Markdown. For JSONL: `source`, `kind`,
+    `line` and the row's other keys.
 
     Args:
         text: as `read_text` returns it.
@@ -60,9 +62,11 @@ def split_text(text: str, title: str, source: str, chunker: Chunker) -> FilePass
         return FilePassages(passages=tuple(rows), complaints=tuple(complaints))
     if kind == "notebook":
         text = notebook_to_markdown(text)
+    front = read_front_metadata(text) if kind == "markdown" else {}
     passages = []
     for number, chunk in enumerate(chunker.split(text, kind, source, title), start=1):
-        metadata = {"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind}
+        place = {"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind}
+        metadata = {**front, **place}
         passages.append(Passage(id=f"{source}#{number}", text=chunk.text, title=chunk.title, metadata=metadata))
     language = find_language(source)
     missing = language if language and load_grammar(language) is None else ""

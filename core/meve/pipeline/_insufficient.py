@@ -28,6 +28,8 @@ def explain_insufficient(run: Run, account: Mapping[str, Any]) -> str:
         return "no passage was scored" if run.retrieved else "no passage was found"
     passes = account.get("estimate", 0.0) >= account.get("threshold", 1.0)
     also = "; without one, an estimate above its threshold doesn't count" if passes else ""
+    if not run.candidates and "estimate" in account:
+        also = "; the estimate of an empty context is 0"
     best, _ = _format_apart(max(scores), config.threshold)
     return f"no passage reaches the threshold {config.threshold:g}: the best probability is {best}{also}"
 

@@ -193,7 +193,7 @@ class Packer:
     def _fill(self, run: Run) -> Composed:
         """Pack the remaining candidates of phase 1 after those of the context."""
         with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
-            chosen = fill(
+            filled = fill(
                 run.candidates,
                 run.retrieved,
                 run.judged,
@@ -201,10 +201,11 @@ class Packer:
                 repeats=self.repeats,
                 vector=run.query.vector,
             )
-            composed = self._pack(chosen, run.config)
-            if chosen and not composed.selection.kept and self.split is not None:
-                composed = self._pack(self._shorten_first(run, chosen), run.config)
-            phase.selection = Selection(kept=composed.selection.kept)  # the others were dropped before, with a reason
+            composed = self._pack(filled.kept, run.config)
+            if filled.kept and not composed.selection.kept and self.split is not None:
+                composed = self._pack(self._shorten_first(run, filled.kept), run.config)
+            # those that don't fit were dropped before, with a reason
+            phase.selection = Selection(kept=composed.selection.kept, dropped=filled.dropped)
         return composed
 
     def _shorten_first(self, run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -10,7 +10,7 @@ from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_passage
 from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
-from meve.components.embedders import FAST, resolve_embedder
+from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
@@ -36,7 +36,7 @@ class EngineOptions(Settings, total=False):
     """The settings, which those given by name override; by default `RetrieverConfig()`."""
     embedder: Embedder | str | None
     """An embedder, the name or folder of a sentence-transformers model, or one of those that ship and need no torch:
-    `minilm` (all-MiniLM-L6-v2), the default of `Retriever`, and `static`, the default elsewhere."""
+    `minilm` (all-MiniLM-L6-v2), the default, and `static`, which is faster and finds less."""
     verifier: VerifierLike | None
     """A verifier, the name or folder of a cross-encoder, a reranker of your own (docs/rerankers.md), or `cosine` for
     the calibrated cosine of `minilm`; by default the cross-encoder that ships and needs no torch."""
@@ -197,12 +197,9 @@ def make_engine(
     embedder: Embedder | str | None = None,
     verifier: VerifierLike | None = None,
     tokens: TokenCounterLike | None = None,
-    default_embedder: str = FAST,
     **settings: Unpack[Settings],
 ) -> Engine:
     """Build an engine from `EngineOptions`.
-
-    Without an embedder it uses `default_embedder`: the fast one, unless passages are embedded once and for all.
 
     Raises:
         ConfigurationError: components that don't work together, or an extra that isn't installed.
@@ -210,7 +207,7 @@ def make_engine(
     """
     check_option_names(settings, EngineOptions.__annotations__)
     config = validate_config(config).override(**settings)
-    resolved = resolve_embedder(embedder, default=default_embedder)
+    resolved = resolve_embedder(embedder)
     counter = resolve_tokens(config.tokens if tokens is None else tokens)
     if tokens is not None:  # a given tokenizer is the engine's own, whatever the configuration names
         config = config.override(tokens=None)

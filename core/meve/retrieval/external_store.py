@@ -1,9 +1,11 @@
 """Retrieve verified context from an external store, such as a vector database."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, Self, Unpack, runtime_checkable
+
+import numpy as np
 
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, warn, wrap_errors
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
@@ -11,9 +13,9 @@ from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import Source
+from meve.ports import Embedder, Source
 from meve.retrieval._keyword_index import KeywordIndex
-from meve.types import Candidate, Passage, Query
+from meve.types import Candidate, FloatArray, Passage, Query
 
 GROWTH = 4
 """The factor by which a keyword search grows when the filter left too few hits."""
@@ -57,6 +59,14 @@ class HybridStore(Protocol):
         """Return at most 2k passages that match the filter, in the order of the store's own joint search."""
 
 
+@runtime_checkable
+class VectorReader(Protocol):
+    """A store that returns the vectors it holds, so that they needn't be computed again."""
+
+    def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
+        """Return the vectors of these passages by id; none unless the embedder of this name made them."""
+
+
 class StoreRetriever:
     """Verified retrieval from an external store. Threads may share one retriever.
 
@@ -89,7 +99,8 @@ class StoreRetriever:
             store: holds the passages.
             passages: all passages, for a store that can't list them; None to list them.
             words: whether to build the keyword index; `store` for a `HybridStore` that searches words itself.
-            options: components and settings. The embedder only detects duplicates; the store keeps its own.
+            options: components and settings. The embedder makes the cosines that count as evidence and tell
+                duplicates, from the store's vectors if it is a `VectorReader`; the store searches by its own.
 
         Raises:
             ConfigurationError: components that don't work together, a store that can't list its passages, or one that
@@ -192,8 +203,9 @@ class StoreRetriever:
             raise ConfigurationError(
                 f"sources='lexical' needs a keyword index of {self.store.name}: call refresh(), or give the documents"
             )
-        dense, lexical = _Nearest(self._keywords, self.store, where), _ByKeywords(self._keywords, self.store, where)
-        hybrid: list[Source] = [dense, lexical] if is_indexed else [dense]
+        dense = self._with_stored_vectors(_Nearest(self._keywords, self.store, where))
+        lexical = self._with_stored_vectors(_ByKeywords(self._keywords, self.store, where))
+        hybrid = [dense, lexical] if is_indexed else [dense]
         sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": hybrid}
         return self.engine.run(
             Query(text=query),
@@ -217,9 +229,11 @@ class StoreRetriever:
                 f"sources must be 'hybrid' where {self.store.name} searches vectors and words itself, "
                 f"got {settings.sources!r}"
             )
-        return self.engine.run(
-            Query(text=query), settings, [_Both(self.store, where)], fallback=None, observer=observer
-        )
+        source = self._with_stored_vectors(_Both(self.store, where))
+        return self.engine.run(Query(text=query), settings, [source], fallback=None, observer=observer)
+
+    def _with_stored_vectors(self, source: Source) -> Source:
+        return _Stored(source, self.store, self.engine.embedder) if isinstance(self.store, VectorReader) else source
 
     def _warn_if_stale(self) -> bool:
         """Return whether the keyword index is stale; warn once until it is up to date again."""
@@ -291,6 +305,31 @@ class _Both:
             hits = self.store.search_both(query.text, k, self.where)
         first = {passage.id: passage for passage, _ in reversed(hits) if passage.text.strip()}
         return [_candidate(first.pop(p.id), None, name=self.name) for p, _ in hits if p.id in first][: 2 * k]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A source whose candidates have the vectors that the store holds, where it has usable ones."""
+
+    inner: Source
+    store: Any
+    embedder: Embedder
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def score_ids(self) -> Callable[[Query, Sequence[str]], Mapping[str, float]] | None:
+        return getattr(self.inner, "score_ids", None)
+
+    def search(self, query: Query, k: int) -> Sequence[Candidate]:
+        candidates = self.inner.search(query, k)
+        with wrap_errors(RetrievalError, f"reading vectors from {self.store.name}"):
+            found = self.store.read_vectors([c.id for c in candidates], self.embedder.name)
+            vectors = {i: np.asarray(vector, dtype=np.float32) for i, vector in found.items()}
+        usable = {i for i, v in vectors.items() if v.shape == (self.embedder.dimension,) and np.isfinite(v).all()}
+        return [replace(c, vector=vectors[c.id]) if c.id in usable else c for c in candidates]
 
 
 def _is_in_store(words: object, store: ExternalStore, passages: Sequence[Passage] | None) -> bool:

@@ -13,7 +13,6 @@ from meve._vectors import validate_vectors
 from meve._warn_once import warn_once
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
-from meve.components.embedders import ACCURATE
 from meve.components.lexical import lexical_class, make_lexical
 from meve.errors import ConfigurationError, EmptyCorpusError
 from meve.filters import Where, check_where
@@ -99,7 +98,7 @@ class Retriever(EditablePassages, NotPicklable):
             ModelError: a model or a tokenizer that isn't available.
         """
         check_keywords(cls.empty, options)
-        engine = make_engine(**options, default_embedder=ACCURATE)
+        engine = make_engine(**options)
         dimension = engine.embedder.dimension
         is_auto = isinstance(dense, str) and dense == "auto"
         corpus = Corpus(

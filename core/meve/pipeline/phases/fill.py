@@ -7,12 +7,14 @@ import numpy as np
 
 from meve._formulas import cosines
 from meve.pipeline.phases.prioritize import Relate
-from meve.types import Candidate, FloatArray
+from meve.types import Candidate, Dropped, FloatArray, Selection
 
 FILL = "fill"
 """The origin of a passage that was added because the context was uncertain without it."""
 LEAST_COSINE = 0.2
 """A candidate whose cosine with the question is lower isn't added. On five benchmarks it leaves out no gold passage."""
+UNRELATED = "unrelated"
+"""The reason of a candidate that was left out since its cosine with the question is lower."""
 
 
 def fill(
@@ -23,11 +25,11 @@ def fill(
     duplicates: Set[str] = frozenset(),
     repeats: Relate | None = None,
     vector: FloatArray | None = None,
-) -> list[Candidate]:
+) -> Selection:
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
-    Left out are duplicates, a candidate that only repeats the text of one before it, and one whose vector shows no
-    relation to the question. Scores stay where phase 2 gave some.
+    Left out are duplicates, a candidate that only repeats the text of one before it, and, as dropped, one whose vector
+    shows no relation to the question. Scores stay where phase 2 gave some.
 
     Args:
         packed: the context so far, in its order.
@@ -37,13 +39,17 @@ def fill(
         repeats: tells whether a passage repeats another one; None to add all.
         vector: of the question, shape (d,); candidates without a vector are taken for related.
     """
-    chosen = list(packed)
+    chosen, unrelated = list(packed), []
     ids = {*duplicates, *(c.id for c in packed)}
     for candidate in retrieved:
         known = judged.get(candidate.id, candidate)
-        if known.id not in ids and _is_related(known, vector) and not _is_repeated(known, chosen, repeats):
+        if known.id in ids or _is_repeated(known, chosen, repeats):
+            continue
+        if _is_related(known, vector):
             chosen.append(replace(known, origin=FILL, verified=False))
-    return chosen
+        else:
+            unrelated.append(Dropped(candidate=known, reason=UNRELATED))
+    return Selection(kept=chosen, dropped=unrelated)
 
 
 def _is_repeated(candidate: Candidate, chosen: Sequence[Candidate], repeats: Relate | None) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from meve.components.embedders import ACCURATE, resolve_embedder
+from meve.components.embedders import resolve_embedder
 from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.retrieval._persistence import check_embedder_name, check_name, check_tokens_name, check_weights
@@ -23,7 +23,7 @@ def open_corpus(url: str, collection: str, options: EngineOptions) -> tuple[Engi
     try:
         about = server.about()
         if about is None:
-            engine = make_engine(**options, default_embedder=ACCURATE)
+            engine = make_engine(**options)
             embedder = engine.embedder
             about = server.create(
                 About(
@@ -34,7 +34,7 @@ def open_corpus(url: str, collection: str, options: EngineOptions) -> tuple[Engi
                 )
             )
         else:
-            engine = make_engine(**_complete(options, about), default_embedder=ACCURATE)
+            engine = make_engine(**_complete(options, about))
         check_embedder_name(server.name, about.embedder, about.dimension, engine.embedder)
         check_tokens_name(server.name, about.tokens, engine.tokens)
         if sample := server.sample():

@@ -120,7 +120,9 @@ class TracedAnswer(Answer):
     """An answer of a search."""
 
     trace_id: str = Field(description="For `explain`.")
-    dropped: list[Dropped] = Field(description="The first ten candidates that aren't shown; `explain` names all.")
+    dropped: list[Dropped] = Field(
+        description="The ten nearest of the candidates that aren't shown, the highest score first; `explain` names all."
+    )
     dropped_total: int
 
 

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from meve._fork_safety import ForkSafeLock
 from meve._quoting import mark_forgeries
 from meve.errors import ConfigurationError, PolicyError, UnknownIdError, ValidationError
-from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE
 from meve.memory import GovernedMemory
 from meve.memory._agent_tools import TOOL_INPUTS, MemoryTools, ToolCaller, UsersWordError
 from meve.memory._audit.subject_access import Explanation
@@ -79,7 +79,13 @@ class Operation(NamedTuple):
 
 
 _DESCRIPTIONS = {name: description for name, (_, description) in TOOL_INPUTS.items()}
-SEARCH = {"search_documents": Operation(models.SearchDocumentsRequest, models.SearchDocumentsAnswer, TOOL_DESCRIPTION)}
+SEARCH = {
+    "search_documents": Operation(
+        models.SearchDocumentsRequest,
+        models.SearchDocumentsAnswer,
+        "Searches the documents and returns only passages that were verified to answer the question.",
+    )
+}
 MEMORY = {
     "remember": Operation(models.RememberRequest, models.RememberAnswer, _DESCRIPTIONS["remember"], writes=True),
     "recall": Operation(models.RecallRequest, models.RecallAnswer, _DESCRIPTIONS["recall"]),
@@ -231,6 +237,7 @@ class Operations(OperationTable[models.Answer]):
         """Keep the trace of an answer, and return the fields that tell of it."""
         self._traces.put(caller.key, trace_id, context.trace)
         dropped = [candidate for candidate in context.trace.candidates if candidate.fate == "dropped"]
+        dropped.sort(key=_judgement, reverse=True)
         shown = [
             models.Dropped(id=each.id, phase=each.phase, reason=each.reason, scores=_rounded(each))
             for each in dropped[:_DROPPED]
@@ -306,6 +313,11 @@ def _describe(trace: Trace) -> Iterator[str]:
         scores = ", ".join(f"{name} {score}" for name, score in _rounded(each).items())
         fate = f"shown as number {each.rank}" if each.rank else f"dropped by {each.phase}"
         yield quote_line(f"{each.id}: {fate}, {each.reason} ({scores or 'no scores'})")
+
+
+def _judgement(candidate: CandidateTrace) -> float:
+    """Return what a candidate was judged by; -1, less than all others, for one without a score."""
+    return candidate.scores.get("verifier", candidate.scores.get("similarity", -1.0))
 
 
 def _rounded(candidate: CandidateTrace) -> dict[str, float]:
