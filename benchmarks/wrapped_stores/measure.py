@@ -165,7 +165,11 @@ def format_row(name: str, questions: Sequence[Any], found: Sequence[Found], expl
 
     def both(attribute: str) -> str:
         of = [[getattr(f, attribute) for f in group] for group in ([f for _, f in with_answer], without)]
-        return "" if of[0][0] is None else " / ".join(str(sum(not value for value in each)) for each in of)
+        return (
+            ""
+            if all(value is None for value in of[0])
+            else " / ".join(str(sum(not value for value in each)) for each in of)
+        )
 
     cells = [name, len(with_answer) - len(missed), len(with_answer) - len(wrong)]
     row = f"| {' | '.join(map(str, [*cells, both('verified'), both('sufficient'), round(tokens)]))} |"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from meve.cli._labelled_pairs import read_pairs
+from meve.components.evidence import PLAIN_SIGMOID
 from meve.components.verifiers._torch_runtime import TorchRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import CalibrationError, IngestError
@@ -36,7 +37,9 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert "calibration on 70 pairs" in result.stdout
     after = read_manifest(folder)
     assert after["verifier"] == before["verifier"]
-    assert before["evidence"] == {"name": "meve-evidence-1", "calibration": PLAIN_SIGMOID.to_dict()}
+    assert before["evidence"] is None
+    told = json.loads(meve("info", index, "--json").stdout)["evidence"]
+    assert told == {"name": "meve-evidence-1", "calibration": PLAIN_SIGMOID.to_dict()}, "as in the traces"
     assert after["evidence"]["calibration"]["pairs"] == 70
     assert after["config"]["threshold"] != before["config"]["threshold"]
     assert after["passages"] == before["passages"]

@@ -42,6 +42,8 @@ async def test_documents_are_searched_and_their_trace_is_told(served, mode):
         assert data["sufficient"]
         assert {each["id"] for each in data["dropped"]} & {"p0000002"}
         assert data["dropped_total"] == len(data["dropped"])
+        judged = [each["scores"].get("verifier", -1) for each in data["dropped"]]
+        assert judged == sorted(judged, reverse=True)
 
         told = await client.call_tool("explain", {"what": "trace", "about": data["trace_id"]})
         resource = await client.read_resource(f"meve://trace/{data['trace_id']}")

@@ -11,9 +11,11 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from meve import Passage
 from meve.service._web.rates import RateLimiter
 from meve.service.server import _guard, _models
-from tests.serve.servers import make_tokens, serve
+from meve.service.server.operations import Caller, Operations
+from tests.serve.servers import make_index, make_tokens, serve
 
 schemathesis = pytest.importorskip("schemathesis")
 
@@ -27,6 +29,15 @@ POSTS = (
     "erase_all", "export_memories", "list_audit", "verify_audit",
 )  # fmt: skip
 GETS = ("/health", "/docs", "/inspector")
+
+
+def test_near_misses_come_first_among_the_dropped():
+    texts = [*(f"Quiet grass {n}." for n in range(12)), "Water lilies."]
+    near = make_index()
+    near.update(add=[Passage(id=f"n{n}", text=text) for n, text in enumerate(texts)], remove=[f"p000000{n}" for n in range(3)])
+    answer = Operations(retriever=near).run("search_documents", Caller(user_id="anna"), QUERY)
+    assert answer.dropped_total > len(answer.dropped) == 10
+    assert answer.dropped[0].id == "n12"
 
 
 def test_operations_answer_with_the_fields_of_mcp(served):
