@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
@@ -135,3 +136,14 @@ def test_budget_too_small_for_the_verified_passage_is_not_filled_with_others(ret
     assert context.passages == ()
     assert context.trace.sufficiency["reason"] == "no verified passage fits into max_tokens=20"
     assert {c.id: c.reason for c in context.trace.candidates}["long"] == "over_budget"
+
+
+def test_low_cosine_leaves_out_only_what_the_verifier_does_not_relate_either():
+    question, far = np.array([1.0, 0.0], dtype=np.float32), np.array([0.1, 1.0], dtype=np.float32)
+    both = [
+        Candidate(passage=Passage(id=name, text=name), origin="dense", vector=far, scores={"logit": logit})
+        for name, logit in (("near", 0.5), ("far", -0.5))
+    ]
+    filled = fill([], both, {}, vector=question)
+    assert [c.id for c in filled.kept] == ["near"]
+    assert [(d.candidate.id, d.reason) for d in filled.dropped] == [("far", UNRELATED)]

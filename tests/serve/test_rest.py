@@ -34,7 +34,9 @@ GETS = ("/health", "/docs", "/inspector")
 def test_near_misses_come_first_among_the_dropped():
     texts = [*(f"Quiet grass {n}." for n in range(12)), "Water lilies."]
     near = make_index()
-    near.update(add=[Passage(id=f"n{n}", text=text) for n, text in enumerate(texts)], remove=[f"p000000{n}" for n in range(3)])
+    near.update(
+        add=[Passage(id=f"n{n}", text=text) for n, text in enumerate(texts)], remove=[f"p000000{n}" for n in range(3)]
+    )
     answer = Operations(retriever=near).run("search_documents", Caller(user_id="anna"), QUERY)
     assert answer.dropped_total > len(answer.dropped) == 10
     assert answer.dropped[0].id == "n12"

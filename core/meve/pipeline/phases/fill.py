@@ -12,7 +12,8 @@ from meve.types import Candidate, Dropped, FloatArray, Selection
 FILL = "fill"
 """The origin of a passage that was added because the context was uncertain without it."""
 LEAST_COSINE = 0.2
-"""A candidate whose cosine with the question is lower isn't added. On five benchmarks it leaves out no gold passage."""
+"""A candidate whose cosine with the question is lower isn't added, unless its logit is positive: the verifier sees a
+relation then. On five benchmarks it leaves out no gold passage."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""
 
@@ -28,8 +29,8 @@ def fill(
 ) -> Selection:
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
-    Left out are duplicates, a candidate that only repeats the text of one before it, and, as dropped, one whose vector
-    shows no relation to the question. Scores stay where phase 2 gave some.
+    Left out are duplicates, a candidate that only repeats the text of one before it, and, as dropped, one that
+    neither its vector nor the verifier's logit relates to the question. Scores stay where phase 2 gave some.
 
     Args:
         packed: the context so far, in its order.
@@ -57,6 +58,6 @@ def _is_repeated(candidate: Candidate, chosen: Sequence[Candidate], repeats: Rel
 
 
 def _is_related(candidate: Candidate, vector: FloatArray | None) -> bool:
-    if vector is None or candidate.vector is None:
+    if vector is None or candidate.vector is None or candidate.scores.get("logit", 0.0) > 0:
         return True
     return float(cosines(vector, candidate.vector[np.newaxis])[0]) >= LEAST_COSINE
