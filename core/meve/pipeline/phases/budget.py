@@ -147,7 +147,7 @@ class _Packer:
         """The tokens of the marks before the passages, by number."""
         self._headings: dict[str, int] = {}
         """The tokens of headings, with a separator, and of leads."""
-        self._shown = {""}
+        self._shown: set[str] = set()
         """The headings above what is kept."""
         self._separator_tokens = 0
         self._adds_up = bool(getattr(counter, "adds_up", False) and separator and not separator.strip(WHITESPACE))
@@ -168,7 +168,7 @@ class _Packer:
         kept: list[Candidate] = []
         dropped: list[Dropped] = []
         used, known = 0, True
-        self._shown = {""}
+        self._shown: set[str] = set()
         for place, candidate in enumerate(candidates):
             if limit is not None and len(kept) >= limit:
                 dropped.append(Dropped(candidate=candidate, reason="over_limit"))
@@ -223,11 +223,10 @@ class _Packer:
         frame = passage.heading
         if not self._citations:
             frame = passage.lead_after(kept[-1].passage if kept else None)
-        elif frame in self._shown:
+        if not frame or (self._citations and frame in self._shown):
             return 0
         if frame not in self._headings:
-            extra = 0 if self._adds_up or not frame else self._separator_tokens
-            self._headings[frame] = self._counter.count(frame) + extra
+            self._headings[frame] = self._counter.count(frame) + (0 if self._adds_up else self._separator_tokens)
         return self._headings[frame]
 
     def _count_mark(self, n: int) -> int:
