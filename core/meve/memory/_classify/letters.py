@@ -29,7 +29,7 @@ _FAREWELL = (
 _NAME = r"(?:[^\W\d_a-z][\w.'’-]*|of|von|van|de|and|&|the|your)"
 _NAMES = rf"{_NAME}(?:\s{_NAME}){{0,4}}"
 _SIGN_OFF = re.compile(
-    rf"(?P<body>.*[.!?)]\s+|\s*)(?:(?i:{_FAREWELL}|(?P<thanks>{_THANKS}))\s*(?:[,!.]?|[,!.–-]\s*{_NAMES}[.!]?)"
+    rf"(?P<body>.*[.!?)]\s+|\s*)(?:(?i:{_FAREWELL}|(?P<thanks>{_THANKS}))(?:\s*(?:[,!.]|[,!.–-]\s*{_NAMES}[.!]?))?"
     rf"|(?i:{_FAREWELL})\s{_NAMES})\s*$"
 )
 _SIGNATURE = re.compile(rf"\s*(?:{_NAMES}|[\d+()/ -]{{6,}}|\S+@\S+)\s*$")
