@@ -168,7 +168,7 @@ class _Packer:
         kept: list[Candidate] = []
         dropped: list[Dropped] = []
         used, known = 0, True
-        self._shown: set[str] = set()
+        self._shown = set()
         for place, candidate in enumerate(candidates):
             if limit is not None and len(kept) >= limit:
                 dropped.append(Dropped(candidate=candidate, reason="over_limit"))
