@@ -78,7 +78,7 @@ def test_trace_shows_phases_and_candidates(meve, index):
         assert words in shown
     for passage in ("bees.md#1", "bridges.txt#1", "moon", "iron"):
         assert passage in shown
-    assert "dropped by verify" in shown
+    assert "dropped by fill unrelated" in shown
     assert "below_threshold" in shown
 
 
