@@ -10,7 +10,8 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 _NO_NAME = """
-there again here i i'm i’m im my this it we from is diary claude chatgpt gpt gemini copilot siri alexa meve bot ai
+there again here friend friends buddy mate pal sunshine jarvis
+i i'm i’m im my this it we from is diary claude chatgpt gpt gemini copilot siri alexa meve bot ai
 assistant
 """
 _NO_NAMES = frozenset(_NO_NAME.split())
@@ -44,10 +45,9 @@ _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{2,4}"
 _SPEAKER = r"[^\W\d_][\w.'’+-]*(?:\s[\w.'’+-]+){0,2}"
 _CHAT_LINE = re.compile(
     rf"\s*(?:\[(?:{_DAY},?\s)?{_CLOCK}\]\s*{_SPEAKER}:\s|{_DAY},?\s{_CLOCK}\s(?:[-–]\s)?{_SPEAKER}:\s"
-    rf"|{_SPEAKER},?\s\[(?:{_DAY},?\s)?{_CLOCK}\]|{_SPEAKER}\s(?:[—–-]\s)?(?:today|yesterday)\sat\s{_CLOCK}\s*$)",
+    rf"|{_SPEAKER},?\s\[(?:{_DAY},?\s)?{_CLOCK}\]|{_SPEAKER}\s[—–]\s(?:today|yesterday)\sat\s{_CLOCK}\s*$)",
     re.IGNORECASE,
 )
-_SPOKEN_LINE = re.compile(rf"\s*(?:{_CLOCK}\s)?({_SPEAKER})(?:\s\({_CLOCK}\))?:\s+\S", re.IGNORECASE)
 _READ = 160
 """The most characters of a line that are read at either end."""
 
@@ -130,11 +130,7 @@ def is_mail_header(lines: Sequence[str], at: int) -> bool:
 def find_chat(lines: Sequence[str]) -> set[int]:
     """Return the numbers of the lines, from the first to the last, that a chat takes in a paragraph.
 
-    A line names its time and its speaker; or at least three lines name at least two speakers, one of them twice.
+    A line names its time and its speaker. Without times, a list ("Tom: allergic to nuts") looks the same.
     """
     timed = [n for n, line in enumerate(lines) if _CHAT_LINE.match(line[:_READ])]
-    named = [(n, match[1].lower()) for n, line in enumerate(lines) if (match := _SPOKEN_LINE.match(line[:_READ]))]
-    speakers = [name for _, name in named if len(name) > 1]
-    if 1 < len(set(speakers)) < len(speakers):
-        timed += [n for n, _ in named]
     return set(range(min(timed), max(timed) + 1)) if timed else set()

@@ -2,7 +2,8 @@
 
 By rules for English. A block begins below a request about a text ("Can you translate this?") or below what announces
 one ("My boss wrote:"), with the greeting of a letter, the headers of a mail or a line of a chat. It ends with a
-sign-off, where a paragraph asks about the text, or with the turn.
+sign-off, where a paragraph asks about the text or speaks of something else, or with the turn. Where it is in doubt
+whose words they are, they are kept.
 """
 
 import re
@@ -35,7 +36,6 @@ _REPLYING = _set("reply respond answer")
 _EDITING = _set("explain review improve fix check correct edit polish simplify analyse analyze format critique debug")
 _ANY_WORK = _EDITING | _set("interpret rate read make turn put convert decode continue extract give find")
 """What is done to texts and to other things."""
-_MEANING = _set("mean means meaning say says sound sounds")
 _LANGUAGE = _set("polite formal informal grammatical grammatically spam scam fake phishing understandable")
 _MESSAGES = _set("""
     mail mails email emails message messages msg letter letters text texts chat conversation thread transcript article
@@ -46,7 +46,19 @@ _TEXTS = _MESSAGES | _set("""
     application cv resume profile bio abstract song speech ad advert listing statement contract clause chapter quote
     code snippet invitation caption description grammar spelling english typos mistakes paper story joke
 """)
+_CHANGES = _set("sound rhyme shorter longer")
+"""What follows "make this" if a text is meant."""
+_CORRECTING = _set("fix check correct edit polish")
+_ERRORS = _set("grammar grammatical grammatically spelling typos")
+_THINGS = _set("error code output contract clause song listing")
+"""Texts of which people also tell what they know themselves."""
 _POINTERS = _set("this these following below")
+_TIMES = _set("""
+    morning afternoon evening night time times moment hour hours day days week weeks weekend month months quarter season
+    semester year years spring summer autumn fall winter christmas easter
+    january february march april may june july august september october november december
+""")
+_KEEPING = _set("remember remind memorise memorize save store forget")
 _WRITTEN = _set("wrote writes emailed mailed texted messaged posted tweeted replied answered sent forwarded fwd fw")
 _SAID = _set("says reads said goes")
 _FIRST_WORDS = (
@@ -65,6 +77,12 @@ _ABOUT_TALK = re.compile(r"\bwhat (?:i|we|you)\b|\b(?:our|so far|you know|everyt
 _OPENER = re.compile(r"(?:(?:hi|hello|hey|ok|okay|so|and|now|also|thanks|just|then)\b[\s,:!.-]*)+", re.IGNORECASE)
 _SEGMENT_END = re.compile(r"(?<=[.!?:])\s+")
 _CLAUSE_END = re.compile(r",\s|\b(?:and|but|so)\s")
+_OF_THE_USER = re.compile(
+    r"\s*(?:by the way|btw|also|p\.?\s?s|anyway|besides|apart from that|oh|fyi|for context|context|background|thanks"
+    r"|thank you|i ask|i['’]?m asking|i am asking)\b",
+    re.IGNORECASE,
+)
+"""Begins a paragraph that belongs to no text above it."""
 _POSTSCRIPT = re.compile(r"\s*p\.?\s?s\b", re.IGNORECASE)
 
 
@@ -88,7 +106,7 @@ def remove_blocks(text: str) -> str:
     >>> remove_blocks("I live in Graz. Can you translate this?\n\nI moved to Berlin.\n\nHow should I reply?")
     'I live in Graz. Can you translate this?\n\nHow should I reply?'
     >>> remove_blocks("My sister wrote:\nHi Tom, I moved to Berlin. Love, Sarah\n\nI live in Graz.")
-    '\n\nI live in Graz.'
+    '\nI live in Graz.'
     """
     return "\n".join(_Turn(text.split("\n")).read_own())
 
@@ -162,14 +180,14 @@ class _Turn:
         sign_off = self.sign_offs[signed] if signed < len(self.lines) else None
         if greeting.is_formal:
             return True
-        if sign_off is None:
-            return greeting.is_named and greeting.is_dear and not is_first
-        if greeting.is_named and not sign_off.is_thanks:
-            return True
         if not is_first:
-            return greeting.is_named or not sign_off.is_thanks
+            return greeting.is_named and (greeting.is_dear or sign_off is not None)
+        if sign_off is None:
+            return False
+        if greeting.is_named and greeting.is_dear and not sign_off.is_thanks:
+            return True
         after = self.next_filled[skip_signature(self.lines, signed + 1)]
-        return after < len(self.lines) and _asks(self.lines[after])
+        return after < len(self.lines) and greeting.is_named and _asks_for_reply(self.lines[after])
 
     def _find_announced(self, at: int) -> _Block | None:
         """Return the block after a request about a text, or after what announces one."""
@@ -184,10 +202,12 @@ class _Turn:
         for n, segment in enumerate(segments):
             has_colon, is_last = segment.rstrip().endswith(":"), n == len(segments) - 1
             request = _read_request(segment)
+            if request == "maybe" and not has_colon:
+                request = "text" if below < len(self.lines) and self._begins_mail(below) else ""
             if has_colon and not is_last:
                 if request == "text":
                     self.lines[at] = " ".join(segments[n + 1 :])
-                    return _Block(" ".join(segments[:n]), at, self._find_end(at))
+                    return _Block(" ".join(segments[:n]), at, self._find_announced_end(at, is_apart=False))
                 continue
             is_apart = below > at + 1
             is_open = (
@@ -197,13 +217,34 @@ class _Turn:
             )
             if below < len(self.lines) and is_open and (request or _announces(segment)):
                 own = segments if request and not has_colon else segments[:n] + segments[n + 1 :]
-                return _Block(" ".join(own), below, self._find_end(below))
+                return _Block(" ".join(own), below, self._find_announced_end(below, is_apart))
         return None
 
-    def _find_end(self, begin: int) -> int:
-        """Return the first line after a block: behind its sign-off, or where a paragraph asks about it."""
-        for n in range(begin, len(self.lines)):
-            if n > begin and not self.lines[n - 1].strip() and _asks(self.lines[n]):
+    def _begins_mail(self, at: int) -> bool:
+        return parse_greeting(self.lines[at]) is not None or is_mail_header(self.lines, at)
+
+    def _find_announced_end(self, begin: int, is_apart: bool) -> int:
+        """Return the first line after an announced block.
+
+        Without greeting and sign-off it ends before a paragraph of the user's, and at the first blank line if no blank
+        line stands between it and what announces it.
+        """
+        is_mail = self._begins_mail(begin)
+        if is_mail and self.next_sign_off[begin] < len(self.lines):
+            return self._find_end(begin)
+        limit = len(self.lines) if is_apart or is_mail else self.next_blank[begin]
+        return min(limit, self._find_end(begin, limit, is_letter=False))
+
+    def _find_end(self, begin: int, limit: int | None = None, is_letter: bool = True) -> int:
+        """Return the first line after a block, `limit` at most.
+
+        It ends behind its sign-off or where a paragraph asks about it; if it is no letter, also where one speaks of
+        something else.
+        """
+        limit = len(self.lines) if limit is None else limit
+        for n in range(begin, limit):
+            line = self.lines[n]
+            if n > begin and self._begins_paragraph(n) and (_asks(line) or (not is_letter and _is_of_the_user(line))):
                 return n
             sign_off = self.sign_offs[n]
             if sign_off is not None and (n > begin or sign_off.has_body):
@@ -211,7 +252,7 @@ class _Turn:
                 after = self.next_filled[end]
                 if after == len(self.lines) or not _POSTSCRIPT.match(self.lines[after]):
                     return end
-        return len(self.lines)
+        return limit
 
     def _asks_about_above(self, at: int) -> bool:
         """Return whether the last paragraph begins at a line, and asks about the text before it."""
@@ -219,9 +260,8 @@ class _Turn:
         if at == 0 or not is_last or not self._begins_paragraph(at) or not self.lines[at].strip():
             return False
         segment = _SEGMENT_END.split(self.lines[at], maxsplit=1)[0]
-        if _read_request(segment) == "text" and not {"this", "above"}.isdisjoint(words(segment)):
-            return True
-        return any(each and not each.is_thanks for each in self.sign_offs[:at]) and _asks(self.lines[at])
+        found = set(words(segment))
+        return bool(_read_request(segment) and found & {"this", "above"} and found & _TEXT_WORK)
 
 
 def _asks(line: str) -> bool:
@@ -229,6 +269,21 @@ def _asks(line: str) -> bool:
     segment = _SEGMENT_END.split(line, maxsplit=1)[0]
     found = words(segment)
     return bool(_read_request(segment)) or (_is_request(segment, found) and not _ASKED.isdisjoint(found))
+
+
+def _asks_for_reply(line: str) -> bool:
+    """Return whether a line asks how to answer a letter above, or to work on its text."""
+    for segment in _SEGMENT_END.split(line):
+        found = words(segment)
+        if _is_request(segment, found) and not (_TEXT_WORK | _REPLYING).isdisjoint(found):
+            return True
+    return False
+
+
+def _is_of_the_user(line: str) -> bool:
+    """Return whether a paragraph that begins with a line is no part of the text above."""
+    segment = _SEGMENT_END.split(line, maxsplit=1)[0]
+    return _OF_THE_USER.match(line) is not None or _is_request(segment, words(segment))
 
 
 def _is_request(segment: str, found: list[str]) -> bool:
@@ -242,17 +297,41 @@ def _read_request(segment: str) -> str:
     said = said[opening.end() :] if opening else said
     found = words(re.sub(r"tl;?\s?dr\b", "tldr", said, flags=re.IGNORECASE))
     unique = set(found)
-    if not _is_request(said, found) or _ABOUT_TALK.search(said):
+    if not _is_request(said, found) or _ABOUT_TALK.search(said) or _keeps(unique):
         return ""
-    is_order = said.endswith(":") and (unique & _EDITING or found[0] in {"in", "into"})
-    if unique & _TEXT_WORK or is_order:
+    points = _read_pointers(found)
+    is_edited = unique & (_EDITING | {"turn"}) and (points or len(found) <= 3)
+    is_order = said.endswith(":") and (is_edited or found[0] in {"in", "into"})
+    if unique & _TEXT_WORK or is_order or points == "text" or (unique & _ERRORS and (points or unique & _CORRECTING)):
         return "text"
-    if unique & _POINTERS:
-        if unique & (_TEXTS | _REPLYING):
+    is_reply = unique & _REPLYING and (points or unique & {"him", "her", "them"})
+    is_work = unique & (_EDITING | _LANGUAGE if points else _ANY_WORK) and (points or unique & _TEXTS)
+    return "maybe" if is_reply or is_work else ""
+
+
+def _read_pointers(found: list[str]) -> str:
+    """Return "text" if words point to a text ("this mail", "the mail below"), "maybe" for "this", or ""."""
+    points = ""
+    for n, word in enumerate(found):
+        if word not in _POINTERS:
+            continue
+        after = found[n + 1 : n + 3]
+        if not _TIMES.isdisjoint(after) or any(each.endswith("day") for each in after):
+            continue
+        if found[max(n - 1, 0) : n + 1] == ["make", "this"] and not _CHANGES.isdisjoint(after[:1]):
             return "text"
-        return "maybe" if unique & (_ANY_WORK | _MEANING | _LANGUAGE) else ""
-    is_reply = unique & {"reply", "respond"} and unique & {"him", "her", "them"}
-    return "maybe" if is_reply or (unique & _ANY_WORK and unique & _TEXTS) else ""
+        named = [
+            each for each in [*after, *(found[n - 1 : n] if word in {"below", "following"} else [])] if each in _TEXTS
+        ]
+        if named and after[:1] not in (["a"], ["an"]) and _THINGS.isdisjoint(named):
+            return "text"
+        points = "maybe"
+    return points
+
+
+def _keeps(unique: set[str]) -> bool:
+    """Return whether a sentence asks to remember something."""
+    return not _KEEPING.isdisjoint(unique) or ("mind" in unique and not unique.isdisjoint({"keep", "bear"}))
 
 
 def _announces(segment: str) -> bool:
@@ -260,6 +339,8 @@ def _announces(segment: str) -> bool:
     clause = _CLAUSE_END.split(segment.strip())[-1]
     found = words(clause)
     unique = set(found)
+    if _keeps(set(words(segment))):
+        return False
     is_written = bool(unique & _WRITTEN) and unique.isdisjoint({"i", "we"})
     if not clause.endswith(":"):
         return is_written and found[-1] == "this"

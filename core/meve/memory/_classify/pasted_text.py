@@ -33,7 +33,7 @@ def remove_pasted_text(text: str) -> str:
     r"""Return a turn without code, tracebacks, logs, quoted documents and texts that the user wants worked on.
 
     >>> remove_pasted_text("I use Python 3.12.\n```\nname = 'Ann'\n```")
-    'I use Python 3.12.\n'
+    'I use Python 3.12.'
     >>> remove_pasted_text("I live in Oslo. Translate this: I live in Rome.")
     'I live in Oslo. '
     """
