@@ -74,7 +74,7 @@ def parse_yaml(content: bytes) -> Any:  # noqa: ANN401 - YAML has any type
     try:
         data = yaml.load(content.decode(), _Loader)
     # a tag with a wrong value, such as `!!bool x`, raises errors of Python
-    except (yaml.YAMLError, LookupError, AttributeError, RecursionError) as cause:
+    except (yaml.YAMLError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError) as cause:
         raise ValueError(str(cause)) from cause
     if is_nested_deeper(data, NESTING, MAX_VALUES):
         raise ValueError(_PROBLEM)

@@ -565,6 +565,8 @@ def test_plain_values_of_front_matter_are_metadata():
     [
         "nested: {a: 1}\n", "nothing:\n", "infinite: .inf\n", "tags: [[a]]\n", "meve.source: x\n", "1: x\n",
         "broken: [\n", "tag: !!python/name:os.system\n", f"long: {'x' * 4_000}\n",
+        'a: "\\ud800"\n', 'a: [b, "\\udc00"]\n', 'a: "\\0"\n', f"a: {'9' * 3_900}\n", f"a: 0x{'f' * 16}\n",
+        f"a: 1{':30' * 600}.5\n", '"": x\n', '" ": x\n', '"a\\0": x\n', '"a\\ud800": x\n',
     ],
 )  # fmt: skip
 def test_other_front_matter_is_no_metadata(front):

@@ -16,8 +16,9 @@ TITLE = "title"
 def read_front_metadata(text: str) -> dict[str, Any]:
     """Return the plain values of a Markdown text's front matter by name; none if it isn't YAML.
 
-    Plain are texts, finite numbers, booleans, dates and times (as ISO texts), and lists of these. Other values, the
-    title, and names that begin with `meve.` are left out. Front matter of more than 4,000 characters isn't read,
+    Plain are texts, finite numbers, integers of 64 bits, booleans, dates and times (as ISO texts), and lists of these.
+    Other values, the title, blank names, names that begin with `meve.`, and texts with NUL or single surrogates are
+    left out. Front matter of more than 4,000 characters isn't read,
     since each passage of the file gets a copy.
     """
     count = read_front_matter(text)[0]
@@ -30,8 +31,20 @@ def read_front_metadata(text: str) -> dict[str, Any]:
         return {}
     if not isinstance(data, dict):
         return {}
-    read = {name: _to_plain(value) for name, value in data.items() if isinstance(name, str)}
-    return {n: value for n, value in read.items() if value is not None and n != TITLE and not n.startswith("meve.")}
+    read = {name: _to_plain(value) for name, value in data.items() if _is_name(name)}
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _is_name(name: object) -> bool:
+    """Return whether metadata may have this name."""
+    if not isinstance(name, str) or not name.strip() or not _is_storable(name):
+        return False
+    return name != TITLE and not name.startswith("meve.")
+
+
+def _is_storable(text: str) -> bool:
+    """Return whether stores can hold a text: NUL and single surrogates, which escapes can write, they can't."""
+    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _to_plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
@@ -41,5 +54,7 @@ def _to_plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
         return None if None in items else items
     if isinstance(value, date | datetime):
         return value.isoformat()
-    is_plain = isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-    return value if is_plain else None
+    if isinstance(value, str):
+        return value if _is_storable(value) else None
+    is_integer = isinstance(value, int) and -(2**63) <= value < 2**63
+    return value if is_integer or (isinstance(value, float) and math.isfinite(value)) else None

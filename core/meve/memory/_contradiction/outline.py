@@ -25,8 +25,6 @@ class Outline(NamedTuple):
     """The number of words, without articles."""
     is_plain: bool = False
     """Whether its values are written as they are compared; False too if an older version wrote the outline."""
-    announces: bool = False
-    """Whether it has words that announce a change; False too if an older version wrote the outline."""
 
 
 def outline_of(record: MemoryRecord) -> str:
@@ -40,8 +38,7 @@ def write_outline(text: str) -> str:
     statement = Statement(text)
     claim = statement.claim
     letters = _ANY_LETTERS if claim.letters is None else _hash(claim.letters)
-    bits = claim.gives_value, claim.gives_name, statement.is_negated, statement.plain == text, bool(claim.cues)
-    flags = sum(bit << n for n, bit in enumerate(bits))
+    flags = claim.gives_value + 2 * claim.gives_name + 4 * statement.is_negated + 8 * (statement.plain == text)
     return f"{_RULES} {_hash_text(text)} {letters} {flags} {len(claim.words)}"
 
 
@@ -63,7 +60,6 @@ def read_outline(stored: str, text: str) -> Outline | None:
         is_negated=bool(bits & 4),
         words=int(words),
         is_plain=bool(bits & 8),
-        announces=bool(bits & 16),
     )
 
 
