@@ -92,15 +92,20 @@ def test_conclusions_and_summaries_are_never_refused_by_words(talk):
 
 @pytest.mark.parametrize(
     ("question", "asked"),
-    [("What do you call me?", True), ("What is my dog called?", True), ("How old am I?", True),
-     ("How tall am I?", False), ("What colour is my car?", False), ("Which gym do I go to?", False)],
+    [("What do you call me?", True), ("What is my dog called?", True), ("How tall am I?", False),
+     ("What colour is my car?", False), ("Which gym do I go to?", False)],
 )  # fmt: skip
-def test_only_what_fits_the_question_of_wishes_and_pinned_memories_is_evidence(memory, question, asked):
+def test_only_wishes_that_fit_the_question_are_evidence(memory, question, asked):
     memory.add("Always call me Captain.", user_id="alice", source="chat_user", policy_class="instruction")
     memory.add("Never use emojis in your answers.", user_id="alice", source="chat_user", policy_class="instruction")
-    memory.add("I am Ann, 34 years old, and play bass.", user_id="alice", source="chat_user", pinned=True)
     memory.add("My dog is called Balu.", user_id="alice", source="chat_user")
     assert bool(ask(memory, question)[1].prompts) is asked
+
+
+def test_pinned_memory_may_answer_in_other_words(memory):
+    memory.add("Never use emojis in your answers.", user_id="alice", source="chat_user", policy_class="instruction")
+    memory.add("I'm allergic to nuts.", user_id="alice", source="chat_user", pinned=True)
+    assert ask(memory, "Which food makes me ill?")[1].prompts
 
 
 NONE = EvidenceFeatures(verified=0.3, told=0.3, told_more=0.0, verified_more=0.1, known=0.3, names=0.5, named=True)

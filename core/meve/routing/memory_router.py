@@ -227,7 +227,12 @@ class MemoryRouter:
         return Verdict(passed=False, check="no_evidence", reason=reason, score=evidence.sufficiency)
 
     def _stands(self, plan: RoutePlan, evidence: RoutedRecall) -> bool:
-        """Return whether a standing memory may tell what the question asks: it has a word of it, or is verified."""
+        """Return whether a standing memory may tell what the question asks.
+
+        A pinned one always may, a wish if it has a word of the question, or is verified.
+        """
+        if any(record.policy_class != "instruction" for record in evidence.standing):
+            return True
         texts = [record.text for record in evidence.standing]
         topic = topic_stems(plan.question, plan.period)
         if any(topic & stems_with_groups(text) for text in texts):
