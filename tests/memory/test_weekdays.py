@@ -49,6 +49,8 @@ WEDNESDAY = date(2026, 5, 6)
         ("My flight to Oslo leaves on Monday at 7.", "My flight to Oslo leaves on 11 May 2026 at 7."),
         ("My son's birthday party is on Sunday.", "My son's birthday party is on 10 May 2026."),
         ("It's been raining since Sunday.", "It's been raining since 3 May 2026."),
+        ("I'd like to go to the lake on Saturday.", "I'd like to go to the lake on 9 May 2026."),
+        ("My brother is in Rome until Friday.", "My brother is in Rome until 8 May 2026."),
         ("Remember that I'm fasting until Friday.", "Remember that I'm fasting until 8 May 2026."),
     ],
 )
@@ -87,6 +89,11 @@ def test_one_day_becomes_a_date(text, dated):
         "I teach on Monday and Wednesday.",
         "I'm learning to swim on Mondays.",
         "I hate Mondays, and on Friday I'm happy.",
+        "My yoga training is on Monday evening.",
+        "Choir training is on Thursday at six.",
+        "My son has training on Monday.",
+        "I don't like to work on Monday.",
+        "The shop is open until Saturday.",
     ],
 )
 def test_habit_and_what_is_ambiguous_stay(text):

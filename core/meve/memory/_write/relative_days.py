@@ -5,7 +5,7 @@ from datetime import date, datetime, timedelta
 
 from meve._fork_safety import ForkSafeLock
 from meve.errors import ModelError, wrap_errors
-from meve.memory._contradiction.lexicon import PAST_VERBS
+from meve.memory._contradiction.lexicon import KIN, PAST_VERBS
 
 _UNIT = "(?:day|week|month|year)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
@@ -35,15 +35,17 @@ _HABIT = re.compile(
     re.IGNORECASE,
 )
 _SOON = re.compile(
-    r"""\b(?:will|shall|won['’]t|must|should|going\s+to|(?:have|has|need|needs|want|wants|plan|plans|hope|hopes|like)\s+to
+    r"""\b(?:will|shall|won['’]t|must|should|going\s+to|(?:have|has|need|needs|want|wants|plan|plans|hope|hopes|would\s+like)\s+to
     |appointment|interview|exam|test|flight|wedding|party|meeting|deadline|concert|trip|surgery|operation|funeral
-    |training|ceremony|match|conference|delivery|day\s+off|(?:am|is|are)\s+(?:\w+\s+)?\w{2,}ing)\b
-    |['’](?:ll\b|(?:m|re|s)\s+(?:\w+\s+)?\w{2,}ing\b)""",
+    |an?\s+training|ceremony|match|conference|delivery|day\s+off|(?:am|is|are)\s+(?:\w+\s+)?\w{2,}ing)\b
+    |['’](?:ll\b|d\s+like\s+to\b|(?:m|re|s)\s+(?:\w+\s+)?\w{2,}ing\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Words of a clause in which a weekday is the next one."""
-_LASTS_UNTIL = re.compile(r"\b(?:am|is|are|be|need|needs|stay|stays)\b|['’](?:m|re)\b", re.IGNORECASE)
-"""Words of a clause in which "until Thursday" means the next one."""
+_LASTS_UNTIL = re.compile(
+    rf"\b(?:i|we|he|she|{'|'.join(sorted(KIN))})(?:\s+(?:am|is|are|needs?|stays?)|['’](?:m|re|s))\b", re.IGNORECASE
+)
+"""Words of a clause in which "until Thursday" means the next one: of a person, since a shop is open every week."""
 _HAS_LASTED = re.compile(r"\b(?:have|has)\b|['’](?:ve|s)\b", re.IGNORECASE)
 _CLAUSE_END = re.compile(r"[.,;:!?](?!\d)|\b(?:and|but|or|that|because|so)\b")
 _REPEATED = re.compile(
