@@ -249,11 +249,28 @@ def test_a_move_ends_a_home_whatever_the_model_finds():
     assert judge.judge("My brother lives in Oslo.", "My sister moved to Bergen.").relation == "different"
 
 
-def test_a_move_ends_a_home_in_quite_other_words():
-    home, move = map(parse_statement, ("I live in Kiel.", "I moved to Lübeck in March."))
-    judge = TrainedUpdateJudge()
-    assert judge.compare_statements(home, move, similarity=0.3).relation == "replaces"
-    assert judge.judge("I live in Kiel.", "I moved to the front row.").relation == "different"
+@pytest.mark.parametrize(
+    "newer",
+    ["I moved to Google last month.", "I moved to Marketing at work.", "I moved to Team Blue in January.",
+     "I moved to Lübeck in March.", "In 2015 I moved to Paris for a year."],
+)  # fmt: skip
+def test_a_move_in_quite_other_words_ends_no_home(newer):
+    home, move = map(parse_statement, ("I live in Kiel.", newer))
+    assert TrainedUpdateJudge().compare_statements(home, move, similarity=0.3).relation == "different"
+
+
+def test_a_move_within_a_place_ends_no_home():
+    assert TrainedUpdateJudge().judge("I live in Kiel.", "I moved to the front row.").relation == "different"
+
+
+@pytest.mark.parametrize(
+    "newer",
+    ["In 2015 my brother moved to Bergen for a year.", "My brother moved to Bergen when he was six.",
+     "My brother moved to Bergen until March."],
+)  # fmt: skip
+def test_a_move_that_may_be_over_ends_a_home_only_if_the_model_agrees(newer):
+    assert RuleUpdateJudge().judge("My brother lives in Oslo.", newer).relation == "replaces"
+    assert TrainedUpdateJudge(alone=1.0, agreed=1.0).judge("My brother lives in Oslo.", newer).relation == "different"
 
 
 def test_the_model_must_be_surer_of_statements_that_share_nothing():
@@ -411,32 +428,11 @@ def test_search_hides_nothing_that_maintenance_keeps(file, clock, agreed, hidden
 @pytest.mark.parametrize(
     ("older", "newer", "question"),
     [
-        (
-            "I just had the dentist on the phone: my appointment is on 21 May at 9:30.",
-            "The dentist moved my appointment to 28 May at 14:00.",
-            "When is my dentist appointment?",
-        ),
-        ("We adopted a cat called Mokka.", "The cat is now called Moritz, he's a boy.", "What is my cat called?"),
-        (
-            "Balu is on a diet: he gets 200 g of dry food a day.",
-            "The vet says that Balu now gets 250 g of dry food a day.",
-            "How much food does Balu get?",
-        ),
-        (
-            "I play bass in a band called Nordlicht, we rehearse on Wednesdays.",
-            "We rehearse on Thursdays now, the drummer has a course on Wednesdays.",
-            "When does my band rehearse?",
-        ),
+        ("My dentist is Dr Huber in Graz.", "I have a new appointment with my dentist.", "Who is my dentist?"),
+        ("My doctor is Dr Lang.", "My doctor has a new receptionist.", "Who is my doctor?"),
+        ("My dog is called Balu.", "Balu now gets 250 g of dry food a day.", "What is my dog called?"),
     ],
 )
-def test_of_two_memories_that_stay_the_one_that_announces_a_change_is_shown_first(memory, older, newer, question):
-    for n, text in enumerate(["I like tea with honey.", "My car is red.", "I met Anna at the fair."]):
-        memory.add(text, id=f"other{n}", **LASTING)
+def test_news_takes_no_place_of_an_older_memory_that_answers(memory, older, newer, question):
     add_old_and_new(memory, older, newer)
-    assert memory.maintain().superseded == {}
-    assert [r.id for r in memory.search(question, user_id="alice", limit=2).records] == ["new", "old"]
-
-
-def test_news_of_something_else_is_not_shown_first(memory):
-    add_old_and_new(memory, "My dog is called Balu.", "Balu now gets 250 g of dry food a day.")
-    assert [r.id for r in memory.search("What is my dog called?", user_id="alice").records] == ["old", "new"]
+    assert [r.id for r in memory.search(question, user_id="alice", limit=1).records] == ["old"]

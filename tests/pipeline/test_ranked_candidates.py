@@ -83,25 +83,3 @@ class TestRankedCandidates:
         ranked = RankedCandidates(chain, rows, 0.4, lambda *_: relation)
         fates = [bool(ranked.find_reason(each)) for each in (chain[-1], chain[0])]
         assert fates == {"same": [True, False], "yields": [True, False], "prevails": [False, True]}[relation]
-
-    @pytest.mark.parametrize(
-        ("scores", "rows", "order"),
-        [
-            ([0.9, 0.8, 0.7], [(1, 0), (1, 0), (1, 0)], "cab"),
-            ([0.9, 0.8, 0.5], [(1, 0), (1, 0), (1, 0)], "abc"),  # its score is too low
-            ([0.9, 0.8, 0.7], [(1, 0), (1, 0), (0, 1)], "abc"),  # unlike the others
-            ([0.9, 0.89, 0.88, 0.87, 0.86, 0.85], [(1, 0)] * 6, "cabdef"),
-        ],
-    )
-    def test_one_of_the_first_that_updates_another_stands_before_it(self, scores, rows, order):
-        class Updates:
-            def __call__(self, one, other):
-                return ""
-
-            def updates(self, one, other):
-                return (one.id, other.id) in {("c", "a"), ("f", "a")}
-
-        candidates = [candidate(name, score=score) for name, score in zip("abcdef", scores, strict=False)]
-        ranked = RankedCandidates(candidates, np.array(rows, dtype=np.float32), 0.7, Updates())
-        assert "".join(c.id for c in ranked.updated_first()) == order
-        assert "".join(c.id for c in ranked.select().kept) == order

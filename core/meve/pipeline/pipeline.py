@@ -298,7 +298,7 @@ class Pipeline:
             shortened = {c.id for c in candidates if c.sentences is not None}
             ranked = RankedCandidates(candidates, vectors, config.redundancy, self._relate(config, shortened))
             if self.compares_packed:
-                phase.selection, run.find_reason = Selection(kept=ranked.updated_first()), ranked.find_reason
+                phase.selection, run.find_reason = Selection(kept=ranked.order), ranked.find_reason
                 return
             phase.selection = ranked.select()
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}

@@ -59,6 +59,12 @@ _DETAIL = re.compile(
     re.I,
 )
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
+_PASSING = re.compile(
+    r"\b(?:for (?:\w+ ){0,3}(?:days?|weeks?|months?|years?|summer|winter|semesters?)|until|till|when|while|"
+    r"in (?:19|20)\d\d)\b",
+    re.I,
+)
+"""Words of a move that may be over, or long ago: "for a year", "in 2015", "when I was six"."""
 _CACHED = 200_000
 
 
@@ -101,8 +107,6 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         Raises:
             ModelError: the model failed.
         """
-        if _tell_of_a_move(older.claim, newer.claim):
-            similarity = 1.0  # such statements have few words in common
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
@@ -206,13 +210,13 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
 def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:
     """Return whether the rules alone decide.
 
-    They do of near statements, of a home and a move of the same person, of what names what no longer holds, and of a
-    liking that turned into a dislike or back.
+    They do of near statements, of a home and a lasting move of the same person, of what names what no longer holds,
+    and of a liking that turned into a dislike or back.
     """
     if verdict.reason == CORRECTION or (verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0):
         return True
     is_move = verdict.relation == "replaces" and _tell_of_a_move(older.claim, newer.claim)
-    return is_move or _are_near(older, newer)
+    return (is_move and not _PASSING.search(newer.text)) or _are_near(older, newer)
 
 
 def _adds_only(part: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.differences import concern_different_things
-from meve.memory._contradiction.lexicon import COPULAS, KIN, NAMING, TIED
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
@@ -219,12 +219,6 @@ def tells_more_of_a_role(old: Claim, new: Claim) -> bool:
     """Return whether one statement says who somebody is, and the other what he does: "my boss has a new office"."""
     is_role = not old.relations.isdisjoint(old.subject) and not old.relations.isdisjoint(new.subject)
     return is_role and new.first_verb not in COPULAS
-
-
-def announces_news(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement announces a change, and shares more with the older one than whom they name."""
-    shared = (_content(old) & _content(new)).difference(map(stem, (*old.names, *new.names, *NAMING, *KIN)))
-    return bool(shared and new.cues - old.cues) and not tells_of_another(old, new)
 
 
 def _denies(older: Statement, newer: Statement) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from meve.memory._contradiction.statements import Statement
-from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation, announces_news
+from meve.memory._contradiction.updates import UNREAD, RuleUpdateJudge, UpdateRelation
 from meve.memory._passages import PASSAGE
 from meve.memory._recall.compared_texts import ComparedTexts
 from meve.memory._recall.memory_passage import MemoryPassage
@@ -107,20 +107,6 @@ class DuplicateJudge:
         known = self.precedences
         mine, theirs = known.get(one.id) or self._precedence(one), known.get(other.id) or self._precedence(other)
         return "prevails" if mine > theirs else "yields"
-
-    def updates(self, one: Passage, other: Passage) -> bool:
-        """Return whether `one` is a later memory that announces a change of what `other` is about.
-
-        Never if the question names a past time, since the older one may be what it asks for.
-        """
-        if self.scorer.time is not None or not (isinstance(one, MemoryPassage) and isinstance(other, MemoryPassage)):
-            return False
-        if not (one.outline and other.outline) or validity(one.record)[0] <= validity(other.record)[0]:
-            return False
-        newer = self._statement(one)
-        if newer.outline is None or not newer.outline.announces or not may_replace(other.record, one.record):
-            return False
-        return announces_news(self._statement(other).claim, newer.claim)
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
         """Return the relation of the newer memory to the older one; its index keeps that of two active records."""

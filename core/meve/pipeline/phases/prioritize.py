@@ -12,8 +12,6 @@ Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
 """A function that relates a lower-ranked passage to a similar, higher-ranked one: unrelated (empty), `same`, or in
 conflict, where the first passage `yields` to the second or `prevails` over it."""
-_FIRST, _RELATED, _CLOSE = 5, 0.4, 0.6
-"""How many of the first candidates may change places, and the least cosine and quotient of scores of two that do."""
 _MOST_LAZY = 100
 """Candidates of more are decided one by one from the first on, since each may depend on all before it."""
 
@@ -53,8 +51,6 @@ class RankedCandidates:
             self._lower[n].append(i)
         self._relate = relate or (lambda *_: "same")
         self._foresee: Relate | None = getattr(relate, "foresee", None)
-        self._updates: Callable[[Passage, Passage], bool] | None = getattr(relate, "updates", None)
-        self._related = cosines[:_FIRST, :_FIRST] >= _RELATED
         self._places = {c.passage.id: i for i, c in enumerate(self.order)}
         self._relations: dict[tuple[int, int], Relation] = {}
         self._winners: dict[int, int | None] = {}
@@ -66,24 +62,9 @@ class RankedCandidates:
         """Return all candidates that are kept, and all that are dropped."""
         for i in range(len(self.order)):
             self._find_winner(i)
-        reasons = [(c, self.find_reason(c)) for c in self.updated_first()]
+        reasons = [(c, self.find_reason(c)) for c in self.order]
         dropped = [Dropped(candidate=c, reason=reason) for c, reason in reasons if reason]
         return Selection(kept=[c for c, reason in reasons if not reason], dropped=dropped)
-
-    def updated_first(self) -> list[Candidate]:
-        """Return all candidates; of two of the first with close scores, one that updates the other stands before it."""
-        updates, shown = self._updates, self.order[:_FIRST]
-        if updates is None:
-            return self.order
-        for n, candidate in enumerate(self.order[:_FIRST]):
-            for i in np.flatnonzero(self._related[n, :n]).tolist():
-                other = self.order[i]
-                is_close = (candidate.score or 0.0) >= _CLOSE * (other.score or 0.0)
-                if is_close and updates(candidate.passage, other.passage):
-                    shown.remove(candidate)
-                    shown.insert(shown.index(other), candidate)
-                    break
-        return shown + self.order[_FIRST:]
 
     def find_reason(self, candidate: Candidate) -> str:
         """Return why a candidate is dropped; empty if it is kept."""
