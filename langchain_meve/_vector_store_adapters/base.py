@@ -136,7 +136,7 @@ class VectorStoreAdapter:
         )
 
     def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
-        """Return the stored vectors of these passages by id; none unless this embedder of MeVe's made them."""
+        """Return the stored vectors of these passages by id; none unless the embeddings are this embedder of MeVe's."""
         embeddings = self.vectorstore.embeddings
         is_same = isinstance(embeddings, MeVeEmbeddings) and embeddings.embedder.name == embedder
         return self._stored_vectors(ids) if is_same and ids else {}

@@ -106,7 +106,7 @@ class SimpleStore(NodeIdStore):
         return vectors
 
     def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
-        """Return the stored vectors of these nodes by id; none unless this embedder of MeVe's made them."""
+        """Return the stored vectors of these nodes by id; none unless the embeddings are this embedder of MeVe's."""
         model, stored = self.index._embed_model, self.stored_vectors()
         is_same = isinstance(model, MeVeEmbedding) and model.model_name == embedder
         return {i: stored[i] for i in ids if i in stored} if is_same else {}

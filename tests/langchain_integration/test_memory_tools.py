@@ -94,6 +94,50 @@ def test_forget_hides_what_the_user_said_and_it_can_be_restored(memory):
     assert "Rex" in tools["recall"].invoke({"query": "What is my dog called?"})
 
 
+def forget(memory, record_id):
+    call = {"name": "forget", "args": {"id": record_id}, "id": "1", "type": "tool_call"}
+    return build_tools(memory)["forget"].invoke(call)
+
+
+def test_what_is_hidden_is_unknown_to_the_tools(memory):
+    memory.add("My dog is called Rex.", user_id="ann", id="dog")
+    forget(memory, "dog")
+    assert "no memory 'dog' that can be forgotten" in forget(memory, "dog").content
+    tools = build_tools(memory, source="chat_user")
+    assert "no memory 'dog' that can be updated" in tools["update"].invoke({"id": "dog", "text": "It is Max."})
+    assert memory.list(user_id="ann") == []
+
+
+def test_restoring_what_forget_names_makes_nothing_current_that_was_replaced(memory):
+    memory.add("I live in Graz.", user_id="ann", id="Graz")
+    memory.clock.inner.advance(timedelta(hours=1))
+    new = memory.supersede("Graz", "I live in Vienna.", user_id="ann")
+    hidden = forget(memory, new.id).artifact["hidden"]
+    assert hidden == [new.id]
+    assert memory.get("Graz", user_id="ann").archived
+    for each in hidden:
+        memory.restore(each, user_id="ann")
+    assert [r.text for r in memory.list(user_id="ann")] == ["I live in Vienna."]
+
+
+@pytest.mark.parametrize("source", ["chat_user", "chat_assistant"])
+def test_forget_names_what_is_on_hold_and_stays(memory, source):
+    memory.add("My dog is called Rex.", user_id="ann", source=source, id="dog")
+    memory.add("Ann has a dog, called Rex.", user_id="ann", source="summary", derived_from=["dog"], id="sum")
+    memory.hold("sum", user_id="ann", why="a lawsuit")
+    result = forget(memory, "dog")
+    assert result.artifact["held"] == {"sum": "a lawsuit"}
+    assert "On hold, so unchanged, and recalled as before: sum." in result.content
+    assert [r.id for r in memory.list(user_id="ann")] == ["sum"]
+
+
+def test_forget_erases_a_models_memory_with_an_expired_derived_one(memory, clock):
+    memory.add(FACT, user_id="ann", source="chat_assistant", id="dog")
+    memory.add("A dog.", user_id="ann", source="summary", derived_from=["dog"], ttl=timedelta(hours=1), id="sum")
+    clock.advance(timedelta(hours=2))
+    assert "dog" in forget(memory, "dog").artifact["erased"]
+
+
 def test_forget_erases_what_the_user_said_if_the_program_lets_it(memory):
     memory.add("My dog is called Rex.", user_id="ann", id="dog")
     assert build_tools(memory, may_erase=True)["forget"].invoke({"id": "dog"}) == "Erased: dog."
@@ -128,6 +172,14 @@ def test_recall_shows_the_standing_wishes_in_a_block_of_their_own(memory):
     assert len(result.artifact["passages"]) == 10
     nothing = build_tools(memory)["recall"].invoke({"query": "Who painted the ceiling?"})
     assert "in German" in nothing
+
+
+@pytest.mark.parametrize(("classes", "shown"), [(["factual"], False), (["factual", "instruction"], True)])
+def test_recall_shows_no_wishes_if_the_search_leaves_instructions_out(memory, classes, shown):
+    memory.add("Always answer in German.", user_id="ann", id="wish")
+    memory.add("My dog is called Rex.", user_id="ann", policy_class="factual", pinned=True, id="dog")
+    told = build_tools(memory, search={"classes": classes})["recall"].invoke({"query": QUESTION})
+    assert ("in German" in told, "Rex" in told) == (shown, True)
 
 
 def test_updated_fact_takes_the_place_of_the_former_one_which_stays_in_the_history(memory, clock):

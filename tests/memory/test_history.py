@@ -53,6 +53,7 @@ def test_as_of_reads_what_was_archived_later(memory, clock):
     assert with_cap.maintain().archived == {"alice": ["old"]}
     assert find(memory) == ["sun"]
     assert find(memory, as_of=before) == ["old"]
+    assert OLD in format_recall(memory, memory.search(QUESTION, user_id="alice", as_of=before))
     assert find(memory, include_superseded=True) == ["sun"]
 
 

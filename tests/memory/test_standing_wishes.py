@@ -9,6 +9,7 @@ from meve.errors import PolicyError, ValidationError
 from meve.memory import GovernedMemory, Policy, PromptBudget, Turn, format_recall, record_turns
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._recall.formatting import WISHES_HEADER, WISHES_OPENING
+from meve.memory.records import user_key
 from tests.memories import KEY, archive
 from tests.memory import phrases
 
@@ -226,6 +227,16 @@ def test_wish_is_not_shown_once_it_expired_was_erased_or_belongs_to_another_agen
     memory.delete("vet", user_id="alice")
     assert format_recall(memory, recall) == ""
     assert memory.search(QUESTION, user_id="alice").standing == ()
+
+
+def test_recall_shows_nothing_that_was_archived_since(memory, wish):
+    memory.add("The train to Lyon leaves at platform 4.", id="train", **DURABLE)
+    recall = memory.search(QUESTION, user_id="alice")
+    shown = format_recall(memory, recall)
+    assert (WISH in shown, "platform 4" in shown) == (True, True)
+    for record_id in ("wish", "train"):
+        archive(memory, user_key("alice"), record_id)
+    assert format_recall(memory, recall) == ""
 
 
 def test_private_pinned_memory_stands_only_where_private_ones_may_be_shown(memory):

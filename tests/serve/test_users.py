@@ -114,7 +114,11 @@ async def test_forget_hides_what_the_user_said(tmp_path, call):
         memory.add("I live in Oslo.", user_id="anna", id="home")
         done, told = await call(served, "anna", "forget", {"id": "home"})
         assert (done, "Hidden, not erased: home." in told) == (True, True)
-        assert served.post("forget", {"id": "home"}).json()["hidden"] == ["home"]
+        assert served.post("forget", {"id": "home"}).status_code == 404
+        done, told = await call(served, "anna", "explain", {"what": "memory", "about": "home"})
+        assert (done, "Oslo" in told) == (False, False)
+        shown = served.post("show_memory", {"id": "home"}, "anna's inspector").json()
+        assert shown["memory"]["text"] == "I live in Oslo."
         assert memory.list(user_id="anna") == []
         assert memory.restore("home", user_id="anna").text == "I live in Oslo."
 

@@ -160,10 +160,12 @@ class MemoryTools:
 
     def show_recall(self, caller: ToolCaller, query: str) -> tuple[str, Recall]:
         """Return what is remembered about a query, as text for the model and as a recall."""
-        wishes = find_shown_wishes(self.memory, caller.user_id, self.search)
+        standing = "instruction" in (self.search.get("classes") or ("instruction",))
+        wishes = find_shown_wishes(self.memory, caller.user_id, self.search) if standing else []
         recall = self.recall(query, user_id=caller.user_id, without=wishes)
         nothing = "" if recall.passages or recall.note else NO_MEMORY_MESSAGE
-        return "\n".join(filter(None, [format_recall(self.memory, recall, ids=True), nothing])), recall
+        shown = format_recall(self.memory, recall, ids=True, standing=standing)
+        return "\n".join(filter(None, [shown, nothing])), recall
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
         former = self._check_shown(record_id, caller, "updated")
@@ -178,10 +180,10 @@ class MemoryTools:
         return f"Updated (id {record.id}).", {"id": record.id, "replaced": record_id}
 
     def _check_shown(self, record_id: str, caller: ToolCaller, done: str) -> MemoryRecord:
-        """Return a memory that the tools show. Raise UnknownIdError for items, messages and hidden classes."""
+        """Return a memory that the tools show. Raise UnknownIdError for items, messages, archived and hidden ones."""
         with suppress(UnknownIdError):
             record = self.memory.get(record_id, user_id=caller.user_id)
-            is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS
+            is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS and not record.archived
             if is_own and record.policy_class in self._visible_classes:
                 return record
         raise _unknown(record_id, done)
@@ -189,12 +191,13 @@ class MemoryTools:
     def _forget(self, caller: ToolCaller, record_id: str) -> ToolResult:
         self._check_shown(record_id, caller, "forgotten")
         if not self.may_erase and self.source != "chat_user" and self._would_erase_users_word(record_id, caller):
-            hidden = list(self.memory._writer.hide(user_key(caller.user_id), record_id, "a model asked to forget it"))
+            user, reason = user_key(caller.user_id), "a model asked to forget it"
+            hidden, held = self.memory._writer.hide(user, record_id, reason)
             content = (
                 f"Hidden, not erased: {quote_line(', '.join(hidden))}. The user said this. It isn't recalled any more; "
-                "the user or the operator can restore it, or erase it for good."
+                f"the user or the operator can restore it, or erase it for good.{_describe_held(held)}"
             )
-            return content, {"erased": [], "hidden": hidden, "held": {}, "left_closed": []}
+            return content, {"erased": [], "hidden": hidden, "held": held, "left_closed": []}
         result = self.memory.delete(record_id, user_id=caller.user_id, reason="a model asked for it")
         if record_id in result.held:
             raise HoldError(f"memory {record_id!r:.80} is on hold ({result.held[record_id]}) and can't be erased")
@@ -204,15 +207,18 @@ class MemoryTools:
             if left
             else ""
         )
-        content = f"Erased: {quote_line(', '.join(result.erased))}.{earlier}"
+        content = f"Erased: {quote_line(', '.join(result.erased))}.{earlier}{_describe_held(result.held)}"
         done = {"erased": list(result.erased), "hidden": [], "held": dict(result.held), "left_closed": left}
         return content, done
 
     def _would_erase_users_word(self, record_id: str, caller: ToolCaller) -> bool:
         """Return whether erasing a memory would erase what the user said: the memory itself, or a copy of it."""
         report = self.memory.delete(record_id, user_id=caller.user_id, dry_run=True)
-        every = (self.memory.get(each, user_id=caller.user_id) for each in [record_id, *report.erased])
-        return any(record.source == "chat_user" for record in every)
+        for each in (record_id, *report.erased):
+            with suppress(UnknownIdError):  # it has expired
+                if self.memory.get(each, user_id=caller.user_id).source == "chat_user":
+                    return True
+        return False
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
         text, visible = self.show_explanations(self.memory.explain(query, user_id=caller.user_id))
@@ -229,11 +235,11 @@ class MemoryTools:
         return quote_texts(lines) or NO_MEMORY_MESSAGE, visible
 
     def show_record(self, caller: ToolCaller, record_id: str) -> tuple[str, list[Explanation]]:
-        """Return why one memory is kept. Raise UnknownIdError for items, messages and hidden classes."""
+        """Return why one memory is kept. Raise UnknownIdError for items, messages, archived and hidden ones."""
         with suppress(UnknownIdError):
             explained = self.memory.explain_record(record_id, user_id=caller.user_id)
             text, visible = self.show_explanations([explained])
-            if visible and explained.record.kind not in _HIDDEN_KINDS:
+            if visible and not explained.archived and explained.record.kind not in _HIDDEN_KINDS:
                 return text, visible
         raise _unknown(record_id, "explained")
 
@@ -254,6 +260,11 @@ def describe_failure(error: Exception) -> str:
 def _unknown(record_id: str, done: str) -> UnknownIdError:
     """Return the error for an id that the tools don't show. It doesn't tell whether there is such a memory."""
     return UnknownIdError(f"no memory {record_id!r:.80} that can be {done}: recall or explain names the ids")
+
+
+def _describe_held(held: Mapping[str, str]) -> str:
+    """Return a sentence on the memories that `forget` left since they are on hold; empty for none."""
+    return f" On hold, so unchanged, and recalled as before: {quote_line(', '.join(held))}." if held else ""
 
 
 def _normalize(text: str) -> str:

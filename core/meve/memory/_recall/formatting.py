@@ -28,9 +28,9 @@ WISHES_HEADER = (
 def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, standing: bool = True) -> str:
     """Return a recall as part of a system message; empty if there is nothing to show.
 
-    Memories that were erased, changed, replaced or have expired since the recall are left out. Each memory is one
-    line and can't close the block: the tags hold a number of the recall. Days stand as in the recall's own text. The
-    recall's note follows them. The user's standing wishes come first, within a token budget of their own.
+    Memories that were erased, archived, changed, replaced or have expired since the recall are left out. Each memory is
+    one line and can't close the block: the tags hold a number of the recall. Days stand as in the recall's own text.
+    The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -80,6 +80,8 @@ def _is_current(memory: GovernedMemory, recall: Recall, before: MemoryRecord) ->
     try:
         record = memory.get(before.id, user_id=recall.user_id)
     except UnknownIdError:
+        return False
+    if record.archived and not before.archived:
         return False
     now, then = ((r.user_id, r.policy_class, r.is_closed, r.is_standing) for r in (record, before))
     return record.text == before.text and now == then

@@ -241,14 +241,21 @@ class RecordWriter(RecordEraser):
                 transaction.replace(user, replace(by, record=replace(by.record, derived_from=origins)))
         return record
 
-    def hide(self, user: str, record_id: str, reason: str) -> tuple[str, ...]:
-        """Archive a record, and what is derived from it unless on hold, and return their ids; `restore` takes it back.
+    def hide(self, user: str, record_id: str, reason: str) -> tuple[list[str], dict[str, str]]:
+        """Archive a record and what is derived from it, except what is on hold; `restore` takes it back.
+
+        Earlier versions are archived, too, but not named: `restore` would make them hold again.
+
+        Returns:
+            The ids of the archived ones; and those on hold, with the reason.
 
         Raises:
             UnknownIdError: the user has no record of that id.
             HoldError: the record is on hold.
         """
-        runtime, now, hidden = self.runtime, self.runtime.clock.now(), []
+        runtime, now = self.runtime, self.runtime.clock.now()
+        hidden: list[str] = []
+        held: dict[str, str] = {}
         with runtime.store.writing() as transaction:
             for stored in transaction.with_derived(user, [check_id(record_id)], copies=True, superseded=False):
                 record = stored.record
@@ -257,10 +264,13 @@ class RecordWriter(RecordEraser):
                 if not record.hold and not record.archived:
                     transaction.replace(user, replace(stored, record=replace(record, archived=True)))
                     transaction.log(runtime.event(user, record, "archive", reason, now, inverse="restore"))
-                hidden += [] if record.hold else [record.id]
+                if record.hold:
+                    held[record.id] = record.hold
+                elif record.id == record_id or not record.is_closed:
+                    hidden.append(record.id)
             if not hidden:
                 raise unknown(record_id)
-        return tuple(sorted(hidden))
+        return sorted(hidden), held
 
     def _unarchive(
         self, transaction: RecordTransaction, user: str, record: MemoryRecord, now: datetime

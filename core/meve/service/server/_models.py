@@ -161,7 +161,8 @@ class ForgetAnswer(Answer):
 
     erased: list[str]
     hidden: list[str] = Field(
-        description="What the user said: kept, but not recalled any more. The user or the operator restores it."
+        description="What the user said, and what models derived from it: kept, but not recalled any more. The "
+        "user or the operator restores it."
     )
     held: dict[str, str] = Field(description="Those on hold, which stay, with the reason.")
     left_closed: list[str] = Field(description="Earlier memories that stay in the history.")
