@@ -79,7 +79,6 @@ def test_trace_shows_phases_and_candidates(meve, index):
     for passage in ("bees.md#1", "bridges.txt#1", "moon", "iron"):
         assert passage in shown
     assert "dropped by fill unrelated" in shown
-    assert "below_threshold" in shown
 
 
 def test_every_configuration_field_is_an_option():
