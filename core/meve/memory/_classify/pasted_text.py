@@ -35,7 +35,7 @@ def remove_pasted_text(text: str) -> str:
     >>> remove_pasted_text("I use Python 3.12.\n```\nname = 'Ann'\n```")
     'I use Python 3.12.'
     >>> remove_pasted_text("I live in Oslo. Translate this: I live in Rome.")
-    'I live in Oslo. '
+    'I live in Oslo.'
     """
     text = text.replace("\r\n", "\n").replace(GAP, "")
     for pattern in (_FENCED, _TRACEBACK):
