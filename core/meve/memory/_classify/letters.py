@@ -33,7 +33,7 @@ _SIGN_OFF = re.compile(
     rf"(?P<body>.*[.!?)]\s+|\s*)(?:(?i:{_FAREWELL}|(?P<thanks>{_THANKS}))(?:\s*(?:[,!.]|[,!.–-]\s*{_NAMES}[.!]?))?"
     rf"|(?i:{_FAREWELL})\s{_NAMES})\s*$"
 )
-_SIGNATURE = re.compile(rf"\s*(?:{_NAMES}|[\d+()/ -]{{6,}}|[^\s@]+@\S+)\s*$")
+_SIGNATURE = re.compile(rf"\s*(?:{_NAMES}|[\d+(][\d+()/ -]{{4,}}\d|[^\s@]+@\S+)\s*$")
 _HEADER = re.compile(r"\s*(from|to|cc|bcc|subject|sent|date|reply-to|betreff|von|an):\s", re.IGNORECASE)
 _ONLY_OF_MAILS = frozenset({"subject", "cc", "bcc", "sent", "reply-to", "betreff"})
 _FORWARDED = re.compile(
