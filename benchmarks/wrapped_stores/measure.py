@@ -36,7 +36,7 @@ BUDGET = 512
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a system gives for a question."""
+    """The passages that a system returns for a question."""
 
     texts: list[str]
     verified: int | None = None

@@ -77,8 +77,8 @@ def find_foreign_language(text: str) -> str | None:
     read = _WORD.findall(start.lower() if start.isupper() else start)
     english = len({word.lower() for word in read} & _ENGLISH)
     words = {word for n, word in enumerate(read) if n == 0 or word.islower()}  # those in capitals may be names
-    found = {language: {word.lower() for word in words} & own for language, own in _FUNCTION_WORDS.items()}
-    language = max(found, key=lambda each: len(found[each]))
-    hits = found[language]
+    words_of = {language: {word.lower() for word in words} & own for language, own in _FUNCTION_WORDS.items()}
+    language = max(words_of, key=lambda each: len(words_of[each]))
+    hits = words_of[language]
     is_clear = len(hits) >= LEAST_WORDS or any(len(word) >= CLEAR_LETTERS for word in hits)
     return language if is_clear and len(hits) > 2 * english else None

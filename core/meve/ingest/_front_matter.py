@@ -18,8 +18,7 @@ def read_front_metadata(text: str) -> dict[str, Any]:
 
     Plain are texts, finite numbers, integers of 64 bits, booleans, dates and times (as ISO texts), and lists of these.
     Other values, the title, blank names, names that begin with `meve.`, and texts with NUL or single surrogates are
-    left out. Front matter of more than 4,000 characters isn't read,
-    since each passage of the file gets a copy.
+    left out. Front matter of more than 4,000 characters isn't read, since each passage of the file gets a copy.
     """
     count = read_front_matter(text)[0]
     front = "\n".join(text.split("\n", count)[1 : count - 1]) if count else ""

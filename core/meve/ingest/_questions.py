@@ -23,7 +23,7 @@ class AskedLine(Protocol):
 
     @property
     def is_heading(self) -> bool:
-        """Whether it is part of a heading."""
+        """Whether the line is part of a heading."""
 
 
 def lists_questions(text: str) -> bool:
@@ -38,8 +38,8 @@ def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]
     The fourth value is the question. An answer ends at the next question or heading. After the last question it ends at
     the next paragraph that isn't indented. A single question is no list.
     """
-    found = list(_find_pairs(lines))
-    return found if len(found) >= FEWEST else []
+    pairs = list(_find_pairs(lines))
+    return pairs if len(pairs) >= FEWEST else []
 
 
 def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:

@@ -86,7 +86,7 @@ class MemoryTools:
     source: RecordSource
     policy_class: PolicyClass
     may_erase: bool = False
-    """Whether `forget` erases what the user said, too, instead of hiding it."""
+    """Whether `forget` erases what the user said. If not, it hides that."""
 
     @classmethod
     def make(

@@ -64,7 +64,7 @@ class VectorReader(Protocol):
     """A store that returns the vectors it holds, so that they needn't be computed again."""
 
     def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
-        """Return the vectors of these passages by id; none unless the embedder of this name made them."""
+        """Return the vectors of these passages by id; none unless the store embeds by the embedder of this name."""
 
 
 class StoreRetriever:

@@ -160,7 +160,7 @@ class RabitqIndex(FaissIndex):
 
     @property
     def trained(self) -> bool:
-        """Whether the index is trained and searches by codes. Before, it compares all vectors."""
+        """Whether the index is trained. A trained index searches by codes, another one compares all vectors."""
         return self._index.codes is not None
 
     def _build(self, vectors: FloatArray) -> _Content:

@@ -56,10 +56,10 @@ class Greeting(NamedTuple):
     """The greeting of a letter."""
 
     is_named: bool
-    """Whether it names somebody else than the assistant."""
+    """Whether the greeting names somebody, and not the assistant."""
     is_dear: bool
     is_formal: bool
-    """Whether nobody greets an assistant like this: "Dear Ms Smith", "Dear parents"."""
+    """Whether it is a formal greeting, as in "Dear Ms Smith" and "Dear parents": nobody greets an assistant so."""
 
 
 def parse_greeting(line: str) -> Greeting | None:
@@ -80,9 +80,9 @@ class SignOff(NamedTuple):
     """The end of a letter."""
 
     has_body: bool
-    """Whether text of the letter stands before it in the line."""
+    """Whether its line begins with text of the letter."""
     is_thanks: bool
-    """Whether it only thanks, as people also do at the end of a question."""
+    """Whether it is only thanks. Questions end with thanks, too."""
 
 
 def parse_sign_off(line: str) -> SignOff | None:

@@ -31,11 +31,11 @@ _TEXT_WORK = _set("""
     translate translation summarise summarize summary proofread proofreading rephrase reword paraphrase rewrite shorten
     condense spellcheck transcribe tldr
 """)
-"""What is done to texts only."""
+"""Words for work that only texts need."""
 _REPLYING = _set("reply respond answer")
 _EDITING = _set("explain review improve fix check correct edit polish simplify analyse analyze format critique debug")
 _ANY_WORK = _EDITING | _set("interpret rate read make turn put convert decode continue extract give find")
-"""What is done to texts and to other things."""
+"""Words for work on texts or on other things."""
 _LANGUAGE = _set("polite formal informal grammatical grammatically spam scam fake phishing understandable")
 _MESSAGES = _set("""
     mail mails email emails message messages msg letter letters text texts chat conversation thread transcript article

@@ -84,8 +84,8 @@ def list_passages(passages: Sequence[Passage], blocks: Iterable[str], *, citatio
         citations: whether to number the texts, in the order given, below headings; if not, leads stand before them.
     """
     if not citations:
-        above = (None, *passages)
-        return [passage.lead_after(before) + block for before, passage, block in zip(above, passages, blocks)]  # noqa: B905
+        above = [None, *passages][: len(passages)]
+        return [p.lead_after(before) + block for before, p, block in zip(above, passages, blocks, strict=True)]
     below: dict[str, list[str]] = {}
     for n, (passage, block) in enumerate(zip(passages, blocks, strict=True), start=1):
         heading = passage.heading
