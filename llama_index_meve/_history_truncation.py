@@ -1,5 +1,6 @@
 """Cut a conversation's history to the token limit: whole turns, from its end."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ class HistoryWindow:
     tokens: int = 0
     question: str = ""
     """The user's last text."""
+    is_overlong: bool = False
+    """Whether the user spoke, and nothing of the last message fits."""
 
     def with_memory(self, text: str, method: InsertMethod = InsertMethod.SYSTEM) -> list[ChatMessage]:
         """Return the messages for the model, with the recalled text at the end of the instructions.
@@ -60,7 +63,8 @@ def truncate_history(
     """Return as much of the end of a conversation as fits the token limit.
 
     Instructions come first, then the last turn, then the reserve, then older whole turns. Instructions and a last turn
-    that are too long are shortened; instructions leave half of the limit to the last turn.
+    that are too long are shortened; instructions leave half of the limit to the last turn, and more if nothing of the
+    user's message fits in half, for example an image.
 
     Args:
         messages: the end of the conversation, oldest first.
@@ -77,6 +81,11 @@ def truncate_history(
     if not turns:
         return HistoryWindow(system=system, tokens=used)
     end = turns[-1] if last <= limit - used else _truncate_turn(turns[-1], counter, limit - used)
+    if not end and system:
+        least = _least_limit(turns[-1][0], counter, limit)
+        system = _merge_instructions(instructions, counter, limit - least)
+        used = counter.count_message(system) if system else 0
+        end = _truncate_turn(turns[-1], counter, limit - used)
     used += last if end is turns[-1] else _count_tokens(end, counter)
     kept = [*end]
     for turn in reversed(turns[:-1]) if end is turns[-1] else ():
@@ -84,11 +93,16 @@ def truncate_history(
         if used + cost > limit - reserve:
             break
         kept, used = [*turn, *kept], used + cost
-    return HistoryWindow(system=system, turns=tuple(kept), tokens=used)
+    return HistoryWindow(system=system, turns=tuple(kept), tokens=used, is_overlong=not end)
 
 
 def _count_tokens(messages: Sequence[ChatMessage], counter: MessageCounter) -> int:
     return sum(map(counter.count_message, messages))
+
+
+def _least_limit(message: ChatMessage, counter: MessageCounter, limit: int) -> int:
+    """Return the least number of tokens in which a part of a message fits; `limit` if none does in fewer."""
+    return bisect_left(range(limit), True, key=lambda n: counter.truncate_message(message, n) is not None)
 
 
 def _merge_instructions(messages: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> ChatMessage | None:
@@ -139,7 +153,8 @@ def _match_results(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMe
 def _truncate_turn(turn: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage]:
     """Return the part of an overlong turn that fits: the user's message, and the last steps."""
     first, *steps = _group_steps(turn)
-    head = counter.truncate_message(first[0], max(limit // 2, limit - sum(_count_tokens(s, counter) for s in steps)))
+    preferred = max(limit // 2, limit - sum(_count_tokens(s, counter) for s in steps))
+    head = counter.truncate_message(first[0], preferred) or counter.truncate_message(first[0], limit)
     if head is None:
         return []
     left = limit - counter.count_message(head)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from llama_index.core.base.llms.types import ChatMessage
 
 from llama_index_meve._history_truncation import HistoryWindow, truncate_history
-from llama_index_meve._message_content import INSTRUCTION_ROLES, last_question, message_digest
+from llama_index_meve._message_content import INSTRUCTION_ROLES, last_question, last_user_index, message_digest
 from llama_index_meve._message_counter import MessageCounter
 from llama_index_meve._message_identity import MessageIdentity
 from llama_index_meve._message_json import message_to_json, messages_from_records
@@ -43,16 +43,20 @@ class SessionHistory:
         return messages_from_records(self.memory.messages.page(self.session_id, user_id=self.user_id))
 
     def window(self, counter: MessageCounter, limit: int, reserve: int, identity: MessageIdentity) -> HistoryWindow:
-        """Return the end of the session that fits the token limit; see `truncate_history`."""
+        """Return the end of the session that fits the token limit; see `truncate_history`.
+
+        Reads back to the user's last message, however many steps an agent took since.
+        """
         store = self.memory.messages
         messages: list[ChatMessage] = []
         tokens, before, is_complete, size = 0, None, False, _FIRST_PAGE
-        while not is_complete and tokens <= limit:
+        while not is_complete and (tokens <= limit or last_user_index(messages) is None):
             page = store.page(self.session_id, user_id=self.user_id, before=before, limit=size, newest=True)
             read = messages_from_records(page)
             messages, tokens = [*read, *messages], tokens + sum(map(counter.count_message, read))
             before, is_complete = page[0].place if page else None, len(page) < size
-            size = max(_FIRST_PAGE, (limit - tokens) * len(messages) // max(1, tokens))
+            missing = (limit - tokens) * len(messages) // max(1, tokens)
+            size = max(_FIRST_PAGE, missing if tokens <= limit else len(messages))
         pinned: list[ChatMessage] = []
         if not is_complete:
             first = store.page(self.session_id, user_id=self.user_id, before=before, limit=_INSTRUCTION_SCAN)

@@ -201,7 +201,7 @@ class MeVeMemory(BaseMemory):
         limit = self.token_limit - taken
         reserve = min((self.search.get("max_tokens") or DEFAULT_RECALL_TOKENS) + _MARKER_TOKENS, limit // 4)
         window = self._history.window(self._counter, limit, reserve, self._identity)
-        if window.question and not window.turns:
+        if window.is_overlong:
             raise ConfigurationError(
                 f"token_limit must leave room for a part of the user's last message, got {self.token_limit} with "
                 f"{taken} taken: raise it, or shorten the prompt and the session's instructions"

@@ -97,6 +97,17 @@ def test_long_instructions_leave_half_the_limit_to_the_last_turn():
     assert last.content.endswith("word …")
 
 
+def test_instructions_and_steps_leave_the_user_what_the_least_part_of_the_message_needs():
+    """A picture can't be cut, and half of the limit may be too little for it."""
+    counter = MessageCounter(WordCounter(), {"image": 30})
+    asked = ChatMessage(role="user", blocks=[types.ImageBlock(url="http://x/y")])
+    shown = truncate_history([system("rule " * 100), asked], counter, 50)
+    assert [block.block_type for block in shown.turns[0].blocks] == ["image"]
+    assert counter.count_message(shown.system) == 50 - 34
+    steps = [m for n in range(5) for m in (model("", str(n)), result(str(n), "seen " * 10))]
+    assert truncate_history([asked, *steps], counter, 50).turns[0].blocks[0].block_type == "image"
+
+
 def test_tool_results_stay_with_their_calls():
     conversation = [user("go"), model("", "a", "b"), result("a"), result("b"), model("done")]
     assert window(conversation) == conversation

@@ -1,6 +1,6 @@
 """The token limit of MeVeMemory holds for any messages, blocks and recalls."""
 
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from uuid import uuid4
 
 import pytest
@@ -114,9 +114,12 @@ def test_token_limit_holds_for_any_history(shared, messages, limit, initial_toke
             chat.get(question, initial_token_count=initial_tokens)
         return
     room, shown = max(0, limit - (initial_tokens or 0)), []
-    with suppress(ConfigurationError) if room < 40 else nullcontext():  # so little may fit nothing of the last message
+    counter = MessageCounter(COUNTERS[counter_name], MEDIA)
+    said = [m for m in chat.get_all() if role_of(m) == "user"]
+    nothing_fits = said and counter.truncate_message(said[-1], room) is None
+    with pytest.raises(ConfigurationError, match="must leave room") if nothing_fits else nullcontext():
         shown = chat.get(question) if initial_tokens is None else chat.get(question, initial_token_count=initial_tokens)
-    assert sum(map(MessageCounter(COUNTERS[counter_name], MEDIA).count_message, shown)) <= room
+    assert sum(map(counter.count_message, shown)) <= room
     assert sum(COUNTERS[counter_name].count(text) for m in shown for text in strings(m.model_dump())) <= room
     media = [block.block_type for m in shown for block in m.blocks if block.block_type in MEDIA]
     assert sum(MEDIA[kind] for kind in media) <= room
@@ -161,6 +164,21 @@ def test_limit_that_fits_nothing_of_the_last_message_raises(shared):
     chat.put(ChatMessage("This message has more words than fit."))
     with pytest.raises(ConfigurationError, match="token_limit must leave room for a part of the user's last message"):
         chat.get()
+    chat.put(ChatMessage(role="user", blocks=[types.ImageBlock(url=URL)]))
+    with pytest.raises(ConfigurationError, match="token_limit must leave room for a part of the user's last message"):
+        chat.get()
+
+
+def test_agent_sees_the_question_however_many_steps_it_took_since(shared):
+    chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, token_limit=200, tokens=WordCounter())
+    chat.put_messages([ChatMessage("Be brief.", role="system"), ChatMessage("Find the cheapest flight.", role="user")])
+    for n in range(80):
+        call = types.ToolCallBlock(tool_call_id=str(n), tool_name="look", tool_kwargs={"page": n})
+        found = ChatMessage("a flight " * 10, role="tool", additional_kwargs={"tool_call_id": str(n)})
+        chat.put_messages([ChatMessage(role="assistant", blocks=[call]), found])
+    system, question, *steps = chat.get()
+    assert (system.content.split("\n")[0], question.content) == ("Be brief.", "Find the cheapest flight.")
+    assert answered_call_id(steps[-1]) == "79"
 
 
 def test_chat_engine_subtracts_its_prompt_from_the_limit(shared):

@@ -57,7 +57,7 @@ _AHEAD = re.compile(
 )
 """Words of a clause in which it counts from now."""
 _PAST = re.compile(
-    rf"\b(?:\w+[^\We]ed|read|wrote|swam|drove|flew|ate|drank|slept|spent|built|grew|learnt|taught|{'|'.join(PAST_VERBS)})\b",
+    rf"\b(?:\w+[^\We]ed|read|wrote|swam|drove|flew|ate|drank|slept|spent|built|grew|learnt|taught|{'|'.join(sorted(PAST_VERBS))})\b",
     re.IGNORECASE,
 )
 _READ = 200
