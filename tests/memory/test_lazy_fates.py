@@ -1,13 +1,17 @@
 """A search compares only what it may show, and finds what it would find if it compared all candidates."""
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from meve.memory._contradiction.updates import RuleUpdateJudge
 from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall import searcher
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import make_query
+from meve.memory._recall.scoring import PolicyScorer
 from meve.memory.records import user_key
 from meve.pipeline.pipeline import Pipeline
 
@@ -65,3 +69,13 @@ def test_random_stories_are_recalled_as_if_all_candidates_were_compared(static_m
     assert found == ask(static_memory, random.Random(seed))
     all_of_them = len(compared) - lazily
     assert lazily < 0.75 * all_of_them, (lazily, all_of_them)
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_of_two_memories_of_one_moment_the_one_with_the_better_score_prevails(static_memory, clock, better):
+    texts = ("I live in Berlin.", "I live in Hamburg.")
+    records = [static_memory.add(text, user_id="alice") for text in texts]
+    scored = [replace(r, reflection=90.0 if n == better else 50.0) for n, r in enumerate(records)]
+    one, other = (MemoryPassage(id=r.id, text=r.text, record=r) for r in (scored[better], scored[1 - better]))
+    judge = DuplicateJudge(PolicyScorer(policy=static_memory.policy, now=clock.now()), (), RuleUpdateJudge())
+    assert (judge.foresee(one, other), judge.foresee(other, one)) == ("prevails", "yields")

@@ -20,7 +20,12 @@ from meve.types import Passage
 
 def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
     """Return a sort key; of two records the one with the larger key wins: held, then unflagged, newer, better ones."""
-    return (bool(record.hold), not record.flagged, validity(record)[0], score, record.id)
+    return (*_rank(record), score, record.id)
+
+
+def _rank(record: MemoryRecord) -> tuple[bool, bool, datetime]:
+    """Return the part of `precedence` that needs no score."""
+    return bool(record.hold), not record.flagged, validity(record)[0]
 
 
 def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
@@ -75,8 +80,8 @@ class DuplicateJudge:
     indexes: Sequence[UserIndex]
     """The user's own index, then the shared one."""
     judge: RuleUpdateJudge
-    precedences: dict[str, tuple[Any, ...]] = field(default_factory=dict)
-    """The precedence of each memory that was compared before, by its id."""
+    ranks: dict[str, tuple[Any, ...]] = field(default_factory=dict)
+    """By its id, the precedence of each memory that was compared before, without its score."""
 
     def __call__(self, one: Passage, other: Passage) -> Relation:
         """Return the relation of `one` to `other`. Unprunable records yield only to each other.
@@ -104,8 +109,10 @@ class DuplicateJudge:
             return ""
         if self.scorer.policy.ranking.conflicts:
             return ""
-        known = self.precedences
-        mine, theirs = known.get(one.id) or self._precedence(one), known.get(other.id) or self._precedence(other)
+        known = self.ranks
+        mine, theirs = known.get(one.id) or self._rank(one), known.get(other.id) or self._rank(other)
+        if mine == theirs:  # rare, and scores take time
+            mine, theirs = self._precedence(one.record), self._precedence(other.record)
         return "prevails" if mine > theirs else "yields"
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
@@ -127,8 +134,10 @@ class DuplicateJudge:
     def _statement(self, passage: MemoryPassage) -> Statement:
         return self._compared(passage).statement(passage.text, passage.outline)
 
-    def _precedence(self, passage: MemoryPassage) -> tuple[Any, ...]:
-        record = passage.record
-        protected = not self.scorer.policy.rule(record.policy_class).prune
-        known = self.precedences[passage.id] = protected, precedence(record, self.scorer.reflection(record))
+    def _rank(self, passage: MemoryPassage) -> tuple[Any, ...]:
+        protected = not self.scorer.policy.rule(passage.record.policy_class).prune
+        known = self.ranks[passage.id] = protected, *_rank(passage.record)
         return known
+
+    def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
+        return precedence(record, self.scorer.reflection(record))
