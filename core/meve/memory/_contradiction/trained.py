@@ -59,6 +59,8 @@ _DETAIL = re.compile(
     re.I,
 )
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
+_CALLED = re.compile(r"\b(?:an?|my|our) ((?:[\w-]+ ){1,2})(?:called|named) (\w[\w-]*)")
+"""A person or a thing with its name, which the rest of a statement may outlast: "a tutor called Ann"."""
 _PASSING = re.compile(
     r"\b(?:for (?:\w+ ){0,3}(?:days?|weeks?|months?|years?|summer|winter|semesters?)|until|till|when|while|"
     r"in (?:19|20)\d\d)\b",
@@ -154,6 +156,9 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         *person, name = older.claim.subject or ("",)
         if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
             clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
+        clauses += [
+            f"I have a {thing}called {name}" for thing, name in _CALLED.findall(older.text) if name[0].isupper()
+        ]
         return len(clauses) < 2 or all(self._ends(clause, newer) for clause in clauses)
 
     def _ends(self, clause: str, newer: Statement) -> bool:

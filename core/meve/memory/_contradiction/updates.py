@@ -17,6 +17,7 @@ from meve.memory._contradiction.news import (
     leaves_out_person,
     names_former,
     shows_picture,
+    speaks_of_work_otherwise,
 )
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -178,9 +179,9 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
     """
     if (new.former and new.former.isdisjoint(map(stem, old.words))) or _names_another_person(old, new):
         return True
-    if new.is_partial or (new.names_further and not old.names_further):
+    if new.is_partial or (new.names_further and not old.names_further) or new.is_unchanged:
         return True
-    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old):
+    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old) or speaks_of_work_otherwise(old, new):
         return True
     if leaves_out_person(old, new) or is_still_planned(old, new) or holds_in_part(old, new):
         return True
