@@ -67,6 +67,9 @@ _PASSING = re.compile(
     re.I,
 )
 """Words of a move that may be over, or long ago: "for a year", "in 2015", "when I was six"."""
+_THERE = re.compile(r"\bthere\b(?! (?:is|are|was|were|will|has|have)\b)")
+"""A place that another statement names."""
+_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _CACHED = 200_000
 
 
@@ -194,7 +197,7 @@ def _write_as_sentence(text: str) -> str:
 
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
-    if _adds_detail(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
+    if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
@@ -210,6 +213,26 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
         return not (new.ended or new.names)
     is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
     return is_described and old.introduces and not new.cues
+
+
+def _tells_more(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement announces no change, and tells more of a place, a weekday or a role.
+
+    "I work at a bakery" and "I started there in 2019", "I work from home on Fridays" or "my boss is Anna".
+    """
+    before, after = " ".join(old.words), " ".join(new.words)
+    if _THERE.search(after) and not new.changed:
+        return True
+    if new.cues:
+        return False
+    names_role = _names_role(old) or _names_role(new)
+    is_weekly = bool(_WEEKDAY.search(before)) != bool(_WEEKDAY.search(after))
+    return (is_weekly and old.first_verb == new.first_verb) or (names_role and old.content.isdisjoint(new.content))
+
+
+def _names_role(claim: Claim) -> bool:
+    """Return whether a statement says who somebody is to the user: "my boss is Anna"."""
+    return claim.first_verb in COPULAS and not claim.relations.isdisjoint(claim.subject)
 
 
 def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:

@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.differences import concern_different_things
-from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_DAY
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
@@ -57,6 +57,7 @@ class UpdateJudge(Protocol):
 
 
 _THEIR = frozenset(("his", "her", "their"))
+_DAY_TIMES = frozenset().union(*TIMES_OF_DAY)
 _PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
 UNREAD = UpdateVerdict(relation="different", reason="unread")
@@ -233,8 +234,9 @@ def _denies(older: Statement, newer: Statement) -> bool:
 def _tell_of_the_same(older: Statement, newer: Statement) -> bool:
     """Return whether two statements have the same content words and values, so that no condition sets them apart."""
     same_values = older.values._replace(negated=False) == newer.values._replace(negated=False)
+    times = [_DAY_TIMES & statement.claim.word_set for statement in (older, newer)]  # "I like tea", but not "at night"
     content = _content(older.claim)
-    return bool(content) and content == _content(newer.claim) and same_values
+    return bool(content) and content == _content(newer.claim) and same_values and times[0] == times[1]
 
 
 def _content(claim: Claim) -> frozenset[str]:
