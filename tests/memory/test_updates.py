@@ -140,6 +140,7 @@ HOLDS = [
     ("I work at a bakery.", "I work from home on Fridays."),
     ("I work from home on Fridays.", "I work at a bakery."),
     ("I work at a bakery.", "I started there in 2019."),
+    ("Dog is called Kluska, a greyhound mix, nine years old.", "Kluska goes nuts at fireworks, vet gave us a gel."),
     ("I swim on Mondays and Fridays before work.", "I don't drive to work any more, I cycle."),
     ("From April 2026 I work days, 7:30 to 15:00.", "I don't drive to work any more, I cycle."),
     ("I'm learning Sami on Wednesday evenings with a tutor called Ánne.", "I've moved the Sami lessons to Thursdays."),

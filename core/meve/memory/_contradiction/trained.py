@@ -15,7 +15,7 @@ from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
-from meve.memory._contradiction.lexicon import COPULAS, VERBS
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
@@ -216,12 +216,14 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
 
 
 def _tells_more(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement announces no change, and tells more of a place, a weekday or a role.
+    """Return whether the newer statement announces no change, and tells more of a place, a name, a weekday or a role.
 
-    "I work at a bakery" and "I started there in 2019", "I work from home on Fridays" or "my boss is Anna".
+    "I work at a bakery" and "I started there in 2019", "I work from home on Fridays" or "my boss is Anna", or "the dog
+    is called Rex" and "Rex hates fireworks".
     """
     before, after = " ".join(old.words), " ".join(new.words)
-    if _THERE.search(after) and not new.changed:
+    is_named = not NAMING.isdisjoint(old.words) and not old.names.isdisjoint(new.subject)
+    if (is_named or _THERE.search(after)) and not new.changed:
         return True
     if new.cues:
         return False
