@@ -14,6 +14,7 @@ _ONE_DAY = re.compile(
 _ON_DATE = re.compile(r"\bon \d{4}-\d\d-\d\d\b")
 """A day as it is stored in place of "today" and "yesterday"."""
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
+_MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
 _PAST_TENSES = """
 take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
@@ -79,6 +80,15 @@ def _noun_phrase(claim: Claim, place: int) -> set[str]:
     """Return the stems of the words from a place to the next function word or verb, without names."""
     words = takewhile(lambda word: word not in FUNCTION_WORDS and word not in VERBS, claim.words[place:])
     return {stem(word) for word in words if word not in claim.names}
+
+
+def is_milestone_of_another(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what became of a person, and the older one what the user does with him.
+
+    "I work with Ben" and "Ben got promoted".
+    """
+    is_of_person = not old.names.isdisjoint(new.subject) and not MINE.isdisjoint(old.subject)
+    return is_of_person and MINE.isdisjoint(new.words) and _MILESTONE.search(" ".join(new.words)) is not None
 
 
 def speaks_of_work_otherwise(old: Claim, new: Claim) -> bool:

@@ -12,6 +12,7 @@ from meve.memory._contradiction.news import (
     begins_to_do,
     holds_in_part,
     is_exception,
+    is_milestone_of_another,
     is_new_of_another_kind,
     is_still_planned,
     leaves_out_person,
@@ -184,7 +185,12 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         return True
     if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old) or speaks_of_work_otherwise(old, new):
         return True
-    if leaves_out_person(old, new) or is_still_planned(old, new) or holds_in_part(old, new):
+    if (
+        leaves_out_person(old, new)
+        or is_milestone_of_another(old, new)
+        or is_still_planned(old, new)
+        or holds_in_part(old, new)
+    ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
     is_of_friend = is_close and not new.people and bool(new.subject) and old.names.issuperset(new.subject)
