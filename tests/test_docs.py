@@ -90,6 +90,12 @@ def test_policies_in_pages_are_valid(page):
         Policy.from_dict(yaml.safe_load(block))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages_with_a_memory_say_how_long_it_lasts(page):
+    text = page.read_text(encoding="utf-8")
+    assert "GovernedMemory.open(" not in text or re.search(r"policy\.md#expiry|^## .*\bexpiry", text, re.I | re.M)
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md"], ids=lambda page: page.name)
 def test_pages_have_no_conflict_of_a_merge(page):
     assert re.findall(r"^.*(?:<{7}|>{7}) \w.*$", page.read_text(encoding="utf-8"), re.M) == []

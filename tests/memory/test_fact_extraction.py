@@ -28,7 +28,8 @@ LOG = "2026-05-01 12:00:01 ERROR My pump failed\nINFO I am ready"
         "I'm sure you will do well.",
         "Hello, friend!", "Hello, my AI companion.", "Hi there Ann", "Gotta go.", "Way to go, Maria!", "See you soon!",
         "I have to go now, talk to you later.", "It was great talking to you.",
-        "Glad my support means a lot to you!", "I can't wait!",
+        "Glad my support means a lot to you!", "I can't wait!", "Haha, yes, exactly.", "Lol, indeed!",
+        "Thank you, that's all for today!", "OK, that will be all.",
     ],
 )  # fmt: skip
 def test_small_talk_states_nothing(text):

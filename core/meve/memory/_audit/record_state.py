@@ -51,9 +51,10 @@ def hash_state(chain: AuditChain, user: str, record: MemoryRecord) -> str:
         if value != default and not (default is MISSING and value in ({}, None)):
             parts[group].append([name, _plain(value)])
     texts = [_encode(part) for part in parts.values()]
-    whole = chain.mac("state", _encode([chain.pseudonym(user), record.id, *texts]))
+    owner = chain.pseudonym(user)
+    whole = chain.mac("state", _encode([owner, record.id, *texts]))
     return whole[:_WHOLE] + "".join(
-        chain.mac(f"state {group}", _encode([record.id, text]))[:_PART]
+        chain.mac(f"state {group}", _encode([owner, record.id, text]))[:_PART]
         for group, text in zip(GROUPS, texts, strict=True)
     )
 
@@ -81,6 +82,8 @@ def _differing_groups(logged: str, found: str) -> tuple[str, ...]:
         return ()
     starts = range(_WHOLE, _WHOLE + _PART * len(GROUPS), _PART)
     differing = [g for g, n in zip(GROUPS, starts, strict=True) if logged[n : n + _PART] != found[n : n + _PART]]
+    if len(differing) == len(GROUPS):  # parts of an earlier version, which were hashed without the owner
+        return ("other",)
     return tuple(differing or ["other"])
 
 

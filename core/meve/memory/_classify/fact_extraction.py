@@ -11,6 +11,7 @@ from meve.memory._contradiction.statements import parse_values
 _PLEASANTRIES = """
 hi hello hey dear thanks thank ok okay yes yeah no sure great good fine bye goodbye please sorry cool nice perfect well
 morning evening afternoon day night welcome lot much right alright awesome got understood wow oh
+haha lol exactly indeed agreed
 """
 _POLITE_WORDS = frozenset(_PLEASANTRIES.split())
 _POINTERS = """
@@ -94,6 +95,7 @@ _REACTION = re.compile(
       )
     | (?:i|we)'ll\s+(?:always\s+be|be\s+here|let\s+you\s+know|keep|stay|try)\b
     | we(?:'ll|'ve)?\s+(?:got|can|will|should|could)\b | i'd\s+love\s+(?:that|it|to)\W*$
+    | that(?:'s|\s+is|\s+was|\s+will\s+be)\s+(?:all|it|everything)(?:\s+for\s+(?:now|today|tonight))?\W*$
     | me\s+too\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
     | (?:thanks|thank\s+you|glad|sorry|bummer)\b
     | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b

@@ -143,6 +143,8 @@ class Claim:
     @LazyField
     def liked(self) -> int:
         """1 for liking, -1 for disliking, 0 for neither."""
+        if lexicon.UNBEARABLE.search(self._plain):
+            return -1
         stems = set(map(stem, self.words))
         liking = (not lexicon.LIKED.isdisjoint(stems)) - (not lexicon.DISLIKED.isdisjoint(stems))
         return liking if _NEGATIONS.isdisjoint(self.words) else -liking
@@ -193,6 +195,11 @@ class Claim:
     def is_partial(self) -> bool:
         """It tells of a part of a group."""
         return lexicon.PART.search(self._plain) is not None
+
+    @LazyField
+    def is_unchanged(self) -> bool:
+        """It says that something is as before."""
+        return lexicon.UNCHANGED.stand_in(self._plain)
 
     @LazyField
     def names_further(self) -> bool:

@@ -159,6 +159,13 @@ PAST = Phrases(
 """Words that say that a statement tells of the past."""
 INTRODUCED = re.compile(r"\b(?:have|has|had|got|there is|am on) an? ", re.I)
 """Words that introduce a thing that no other statement has named."""
+UNCHANGED = Phrases(
+    r"\b(?:(?:stay|stays|stayed|remain|remains|remained|is|are) (?:\w+ly |still )?the same(?! \w+ as)|unchanged|"
+    r"(?:has|have) not changed|as (?:before|always|ever))\b"
+)
+"""Words that say that all is as before."""
+UNBEARABLE = re.compile(r"\b(?:cannot|can not|could not) (?:stand|bear)\b", re.I)
+"""Words of a dislike."""
 PART = re.compile(
     r"^\W*(?:\d+|one|some|half|most|several|many|a few|a couple) of "
     r"(?:my|our|the|his|her|their|these|those|them|us)\b", re.I

@@ -11,6 +11,10 @@ _ONE_DAY = re.compile(
     r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
     r"last (?:night|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
 )
+_ON_DATE = re.compile(r"\bon \d{4}-\d\d-\d\d\b")
+"""A day as it is stored in place of "today" and "yesterday"."""
+_AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
+_MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
 _PAST_TENSES = """
 take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
@@ -36,17 +40,19 @@ def shows_picture(claim: Claim) -> bool:
 
 
 def is_exception(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement tells what happened on one day, and the older one a habit.
+    """Return whether the newer statement tells what happened on one day, and the older one a habit or a liking.
 
-    "I take the tram to work" and "the tram was cancelled today so I took a taxi", or "I usually get up at 6" and "I got
-    up at 9 today".
+    "I take the tram to work" and "the tram was cancelled today so I took a taxi", "I usually get up at 6" and "I got up
+    at 9 on 13 March 2026", or "I can't stand coriander" and "I tried coriander yesterday".
     """
     text = " ".join(new.words)
-    if not new.is_event or old.is_event or not _ONE_DAY.search(text) or _FOR_GOOD.search(text):
+    is_one_day = _ONE_DAY.search(text) or _ON_DATE.search(text)
+    if not new.is_event or old.is_event or not is_one_day or _FOR_GOOD.search(text):
         return False
     if _PASTS.get(stem(old.first_verb)) in new.word_set:
         return True
-    return old.is_habit and not new.ended and CHANGED.find_all(text) <= _INSTEAD
+    is_lasting = old.is_habit or (old.liked != 0 and old.liked * new.liked >= 0)
+    return is_lasting and not new.ended and CHANGED.find_all(text) <= _INSTEAD
 
 
 def begins_to_do(old: Claim, new: Claim) -> bool:
@@ -74,6 +80,28 @@ def _noun_phrase(claim: Claim, place: int) -> set[str]:
     """Return the stems of the words from a place to the next function word or verb, without names."""
     words = takewhile(lambda word: word not in FUNCTION_WORDS and word not in VERBS, claim.words[place:])
     return {stem(word) for word in words if word not in claim.names}
+
+
+def is_milestone_of_another(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what became of a person, and the older one what the user does with him.
+
+    "I work with Ben" and "Ben got promoted".
+    """
+    is_of_person = not old.names.isdisjoint(new.subject) and not MINE.isdisjoint(old.subject)
+    return is_of_person and MINE.isdisjoint(new.words) and _MILESTONE.search(" ".join(new.words)) is not None
+
+
+def speaks_of_work_otherwise(old: Claim, new: Claim) -> bool:
+    """Return whether the statements share only the word "work", in one of them for a time or a place.
+
+    "I swim before work" and "I work days now" or "I cycle to work now", or "I work days" and "I cycle to work now".
+    """
+    if old.content & new.content != {"work"} or "home" in old.word_set:
+        return False
+    before, after = " ".join(old.words), " ".join(new.words)
+    if _AROUND_WORK.search(before):
+        return not _AROUND_WORK.search(after)
+    return bool(_WAY_TO_WORK.search(after)) and not _WAY_TO_WORK.search(before)
 
 
 def names_former(old: Claim, new: Claim) -> bool:

@@ -15,7 +15,7 @@ from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
-from meve.memory._contradiction.lexicon import COPULAS, VERBS
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
@@ -59,12 +59,17 @@ _DETAIL = re.compile(
     re.I,
 )
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
+_CALLED = re.compile(r"\b(?:an?|my|our) ((?:[\w-]+ ){1,2})(?:called|named) (\w[\w-]*)")
+"""A person or a thing with its name, which the rest of a statement may outlast: "a tutor called Ann"."""
 _PASSING = re.compile(
     r"\b(?:for (?:\w+ ){0,3}(?:days?|weeks?|months?|years?|summer|winter|semesters?)|until|till|when|while|"
     r"in (?:19|20)\d\d)\b",
     re.I,
 )
 """Words of a move that may be over, or long ago: "for a year", "in 2015", "when I was six"."""
+_THERE = re.compile(r"\bthere\b(?! (?:is|are|was|were|will|has|have)\b)")
+"""A place that another statement names."""
+_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _CACHED = 200_000
 
 
@@ -154,6 +159,9 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         *person, name = older.claim.subject or ("",)
         if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
             clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
+        clauses += [
+            f"I have a {thing}called {name}" for thing, name in _CALLED.findall(older.text) if name[0].isupper()
+        ]
         return len(clauses) < 2 or all(self._ends(clause, newer) for clause in clauses)
 
     def _ends(self, clause: str, newer: Statement) -> bool:
@@ -189,7 +197,7 @@ def _write_as_sentence(text: str) -> str:
 
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
-    if _adds_detail(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
+    if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
@@ -205,6 +213,28 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
         return not (new.ended or new.names)
     is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
     return is_described and old.introduces and not new.cues
+
+
+def _tells_more(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement announces no change, and tells more of a place, a name, a weekday or a role.
+
+    "I work at a bakery" and "I started there in 2019", "I work from home on Fridays" or "my boss is Anna", or "the dog
+    is called Rex" and "Rex hates fireworks".
+    """
+    before, after = " ".join(old.words), " ".join(new.words)
+    is_named = not NAMING.isdisjoint(old.words) and not old.names.isdisjoint(new.subject)
+    if (is_named or _THERE.search(after)) and not new.changed:
+        return True
+    if new.cues:
+        return False
+    names_role = _names_role(old) or _names_role(new)
+    is_weekly = bool(_WEEKDAY.search(before)) != bool(_WEEKDAY.search(after))
+    return (is_weekly and old.first_verb == new.first_verb) or (names_role and old.content.isdisjoint(new.content))
+
+
+def _names_role(claim: Claim) -> bool:
+    """Return whether a statement says who somebody is to the user: "my boss is Anna"."""
+    return claim.first_verb in COPULAS and not claim.relations.isdisjoint(claim.subject)
 
 
 def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:

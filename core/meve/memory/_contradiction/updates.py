@@ -6,17 +6,19 @@ from typing import Literal, Protocol, TypeAlias
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.differences import concern_different_things
-from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED
+from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_DAY
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
     holds_in_part,
     is_exception,
+    is_milestone_of_another,
     is_new_of_another_kind,
     is_still_planned,
     leaves_out_person,
     names_former,
     shows_picture,
+    speaks_of_work_otherwise,
 )
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
@@ -56,6 +58,7 @@ class UpdateJudge(Protocol):
 
 
 _THEIR = frozenset(("his", "her", "their"))
+_DAY_TIMES = frozenset().union(*TIMES_OF_DAY)
 _PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
 UNREAD = UpdateVerdict(relation="different", reason="unread")
@@ -178,11 +181,16 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
     """
     if (new.former and new.former.isdisjoint(map(stem, old.words))) or _names_another_person(old, new):
         return True
-    if new.is_partial or (new.names_further and not old.names_further):
+    if new.is_partial or (new.names_further and not old.names_further) or new.is_unchanged:
         return True
-    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old):
+    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old) or speaks_of_work_otherwise(old, new):
         return True
-    if leaves_out_person(old, new) or is_still_planned(old, new) or holds_in_part(old, new):
+    if (
+        leaves_out_person(old, new)
+        or is_milestone_of_another(old, new)
+        or is_still_planned(old, new)
+        or holds_in_part(old, new)
+    ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
     is_of_friend = is_close and not new.people and bool(new.subject) and old.names.issuperset(new.subject)
@@ -232,8 +240,9 @@ def _denies(older: Statement, newer: Statement) -> bool:
 def _tell_of_the_same(older: Statement, newer: Statement) -> bool:
     """Return whether two statements have the same content words and values, so that no condition sets them apart."""
     same_values = older.values._replace(negated=False) == newer.values._replace(negated=False)
+    times = [_DAY_TIMES & statement.claim.word_set for statement in (older, newer)]  # "I like tea", but not "at night"
     content = _content(older.claim)
-    return bool(content) and content == _content(newer.claim) and same_values
+    return bool(content) and content == _content(newer.claim) and same_values and times[0] == times[1]
 
 
 def _content(claim: Claim) -> frozenset[str]:
