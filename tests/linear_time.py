@@ -11,6 +11,10 @@ FLOOR = 0.025
 """Seconds of processor time below which the growth isn't judged."""
 SMALL = 1_000
 """Characters of the smaller input."""
+PATTERNS = {"small": 400, "floor": 0.004}
+"""For regular expressions: quadratic time of 400 * `TIMES` characters is 0.16 of that of `SMALL * TIMES`."""
+TRIES = 5
+"""Growth counts if so many measurements show it one after another: a slow moment of the machine is no growth."""
 PIECES = (
     " ", "\n", " \n", "\t", "7", "7 ", "7,", "7.", "7:", "a", "a ", "A", "A ", "Ab ", "a.", "a. ", "e\u0301",
     "\u0301", "? ", "?", "! ", "-", "- ", "_", "'", "\u2019", "a'", "\"", "\"A", "\u201c", "(", "[", "[a](", "{", "<",
@@ -30,6 +34,7 @@ def find_growth(
     endings: Sequence[str] = ("", "`_"),
     *,
     small: int = SMALL,
+    floor: float = FLOOR,
 ) -> list[str]:
     """Return the inputs with which the time to read a text grows faster than its length.
 
@@ -38,20 +43,22 @@ def find_growth(
         pieces: for each input, what it begins with and what is repeated after that.
         endings: what each input ends with; the second one keeps patterns from matching at the end.
         small: characters of the smaller input.
+        floor: seconds of processor time below which the growth isn't judged.
     """
     return [
         complaint
         for before, piece in dict.fromkeys(pieces)
         for after in endings
-        if piece and (complaint := _measure(read, before, piece, after, small))
+        if piece and (complaint := _measure(read, before, piece, after, small, floor))
     ]
 
 
-def _measure(read: Callable[[str], object], before: str, piece: str, after: str, size: int) -> str:
-    small, large = (before + piece * (each // len(piece)) + after for each in (size, size * TIMES))
-    for _ in range(3):  # a slow moment of the machine is no growth
+def _measure(read: Callable[[str], object], before: str, piece: str, after: str, size: int, floor: float) -> str:
+    repeats = max(size // len(piece), 1)
+    small, large = (before + piece * each + after for each in (repeats, repeats * TIMES))
+    for _ in range(TRIES):
         second = _seconds(read, large)
-        if second <= FLOOR or second <= MOST * (first := _seconds(read, small)):
+        if second <= floor or second <= MOST * (first := _seconds(read, small)):
             return ""
     return (
         f"{before!r} + {piece!r} * n + {after!r}: {first * 1e3:.1f} ms, {second * 1e3:.0f} ms for {TIMES} times as much"

@@ -44,7 +44,7 @@ from meve.routing._topic import split_parts
 from meve.routing._validator import find_hard_failure
 from meve.testing.fakes import WordCounter, WordEmbedder
 from meve.types import Candidate, Passage
-from tests.linear_time import MOST, PIECES, TIMES, find_growth, pattern_pieces
+from tests.linear_time import MOST, PATTERNS, PIECES, TIMES, find_growth, pattern_pieces
 
 PACKAGES = ("meve", "langchain_meve", "llama_index_meve")
 
@@ -113,7 +113,7 @@ def read_with(pattern: re.Pattern[str], method: str):
 
 @pytest.mark.parametrize("pattern", [r"\s+\n", r"(?:no\d)+x", r"\d+-\d+-x", r"(?:my|[A-Z])+!"])
 def test_slow_pattern_is_noticed(pattern):
-    assert find_growth(read_with(re.compile(pattern), "search"), pattern_pieces(pattern), ["`_"])
+    assert find_growth(read_with(re.compile(pattern), "search"), pattern_pieces(pattern), ["`_"], **PATTERNS)
 
 
 def test_all_patterns_are_found():
@@ -126,8 +126,8 @@ def test_all_patterns_are_found():
 def test_pattern_takes_linear_time(name):
     pattern, method = find_patterns()[name]
     read = read_with(pattern, method)
-    assert find_growth(read, (("", piece) for piece in PIECES)) == []
-    assert find_growth(read, pattern_pieces(pattern.pattern, pattern.flags), ["`_"]) == []
+    assert find_growth(read, (("", piece) for piece in PIECES), **PATTERNS) == []
+    assert find_growth(read, pattern_pieces(pattern.pattern, pattern.flags), ["`_"], **PATTERNS) == []
 
 
 def split(kind: str):

@@ -1,7 +1,8 @@
-"""Processes to be killed that needn't import anything first: forks of one that has imported it and is idle."""
+"""Processes that needn't import anything first: forks of one that has imported it and is idle."""
 
 import multiprocessing
 import os
+import sys
 from contextlib import contextmanager
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -29,6 +30,20 @@ def warm_process(run, *arguments):
         finally:
             process.kill()
             process.join()
+
+
+def run_code(code, *arguments):
+    """Run code with the arguments of a command line; return its exit code, and what it printed."""
+    with warm_process(execute, code, *arguments) as (process, output):
+        printed = output.read()
+        process.join()
+        return process.exitcode, printed
+
+
+def execute(code, *arguments):
+    """Run code in this process, as `python -c` does."""
+    sys.argv = ["-c", *map(str, arguments)]
+    exec(code, {"__name__": "__main__"})
 
 
 def _run(writer, run, *arguments):

@@ -1,9 +1,8 @@
 """MeVeStore beyond the contract of LangGraph stores: TTL, holds, erasure, filters, audit log, concurrency."""
 
 import asyncio
-import subprocess
-import sys
 import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
 
@@ -18,6 +17,7 @@ from langchain_meve.graph_store._write_batcher import WriteBatcher
 from meve.errors import ConfigurationError, HoldError, ValidationError
 from meve.memory.items.item import item_id
 from tests.memories import as_argument
+from tests.warm_process import execute, warm_process
 
 ALICE, BOB = ("memories", "alice"), ("memories", "bob")
 WORD = "zyxomma"
@@ -344,7 +344,8 @@ class TestConcurrency:
             "        store.put(('memories', 'alice'), f'{sys.argv[2]} {n}', {'n': n})\n"
             "    assert len(store.search(('memories', 'alice'), limit=100)) >= 13\n"
         )
-        running = [subprocess.Popen([sys.executable, "-c", code, as_argument(file), str(n)]) for n in range(4)]
-        assert [each.wait() for each in running] == [0] * 4
+        with ExitStack() as stack:
+            running = [stack.enter_context(warm_process(execute, code, as_argument(file), n)) for n in range(4)]
+            assert [output.read() for _, output in running] == [""] * 4
         assert len(store.search(ALICE, limit=100)) == 49
         assert memory.audit.verify().ok

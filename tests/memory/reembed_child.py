@@ -1,10 +1,9 @@
 """Reembed a memory's file slowly, until killed, and print each user that is done."""
 
 import os
-import sys
 import time
 
-from tests.memories import LastLetters, as_place, open_memory
+from tests.memories import LastLetters, open_memory
 
 
 class SlowLastLetters(LastLetters):
@@ -13,6 +12,6 @@ class SlowLastLetters(LastLetters):
         return super().embed_passages(texts)
 
 
-if __name__ == "__main__":
-    with open_memory(as_place(sys.argv[1]), embedder=SlowLastLetters(), reembed=True) as memory:
+def reembed_slowly(file):
+    with open_memory(file, embedder=SlowLastLetters(), reembed=True) as memory:
         memory.reembed(progress=lambda done, users: os.write(1, f"{done} {users}\n".encode()))

@@ -2,9 +2,8 @@
 
 import os
 import random
+import shutil
 import sqlite3
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -24,7 +23,7 @@ from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.testing._memory_records import stored
 from tests.memories import KEY, archive, as_version_3, open_memory, run_sql
 from tests.memory import writing_child
-from tests.warm_process import warm_process
+from tests.warm_process import run_code, warm_process
 
 KILLS = int(os.environ.get("MEVE_KILLS", "50"))
 
@@ -88,19 +87,10 @@ def test_concurrent_processes_and_threads_lose_no_write(file):
 
 def test_processes_open_a_new_file_at_the_same_time(tmp_path):
     """SQLite doesn't wait for a lock while the journal mode of a new file is set."""
-    code = """
-import sys, time
-from pathlib import Path
-from meve.memory.stores.sqlite.store import SqliteStore
-for n in range(50):
-    at = float(sys.argv[2]) + 0.03 * n
-    while time.time() < at:
-        pass
-    SqliteStore.open(Path(sys.argv[1], f"{n}.db")).close()
-"""
-    command = [sys.executable, "-c", code, str(tmp_path), str(time.time() + 3)]
-    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [process.communicate()[1] for process in processes] == [""] * 4
+    start = time.time() + 0.5
+    with ExitStack() as stack:
+        openers = [stack.enter_context(warm_process(writing_child.open_new, tmp_path, 50, start)) for _ in range(4)]
+        assert [output.read() for _, output in openers] == ["opened\n"] * 4
 
 
 def test_two_maintainers_at_once_do_the_work_of_one(file, clock):
@@ -201,9 +191,9 @@ memory.add("after", user_id="alice", id="after")
 print(sorted(r.id for r in memory.list(user_id="alice")) == sorted(["kept", "after", *(f"n{{i}}" for i in range(n))]))
 print(memory.audit.verify().ok)
 """
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    lines = process.stdout.splitlines()
-    assert lines[1:] == ["True", "True"], process.stderr
+    _, printed = run_code(code)
+    lines = printed.splitlines()
+    assert lines[1:] == ["True", "True"], printed
     assert "can't be written" in lines[0]
 
 
@@ -230,10 +220,10 @@ except StorageError as error:
     print(error)
 """
     try:
-        process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        _, printed = run_code(code)
     finally:
         file.parent.chmod(0o755)
-    assert "permissions" in process.stdout, process.stderr
+    assert "permissions" in printed
 
 
 @pytest.mark.parametrize("content", [b"not a database, but long enough to be looked at" * 100, b"short"])
@@ -263,15 +253,24 @@ def test_file_of_a_newer_version_raises(file):
         open_memory(file)
 
 
-@pytest.mark.filterwarnings("ignore::meve.errors.StaleWarning")  # of a damaged embedder's name
-@pytest.mark.parametrize("seed", range(40))
-def test_random_damage_raises_only_our_errors(file, clock, seed):
-    with open_memory(file, clock=clock) as memory:
+@pytest.fixture(scope="module")
+def whole_memory(tmp_path_factory):
+    """Return the file of a memory. Tests must not change it."""
+    file = tmp_path_factory.mktemp("whole") / "memory.db"
+    with open_memory(file) as memory:
         for n in range(30):
             memory.add(f"bread number {n} is baked", user_id="alice", id=f"r{n}", tags=["food"], metadata={"n": n})
         for n in range(10):
             archive(memory, "s:alice", f"r{n}")
-    rng, data = random.Random(seed), bytearray(file.read_bytes())
+    return file
+
+
+@pytest.mark.filterwarnings("ignore::meve.errors.StaleWarning")  # of a damaged embedder's name
+@pytest.mark.parametrize("seed", range(40))
+def test_random_damage_raises_only_our_errors(whole_memory, tmp_path, seed):
+    file = tmp_path / "memory.db"
+    shutil.copy(f"{whole_memory}.keys", tmp_path)
+    rng, data = random.Random(seed), bytearray(whole_memory.read_bytes())
     for _ in range(20):
         data[rng.randrange(100, len(data))] = rng.randrange(256)
     file.write_bytes(data)
@@ -283,7 +282,7 @@ def test_random_damage_raises_only_our_errors(file, clock, seed):
         lambda m: m.maintain(),
         lambda m: m.delete("r3", user_id="alice"),
     )
-    with suppress(MeveError), open_memory(file, clock=clock) as memory:
+    with suppress(MeveError), open_memory(file) as memory:
         for call in calls:
             with suppress(MeveError):
                 call(memory)

@@ -2,8 +2,6 @@
 
 import shutil
 import signal
-import subprocess
-import sys
 from contextlib import closing, contextmanager
 
 import pytest
@@ -14,6 +12,7 @@ from meve.memory.stores._sql.transaction import SqlTransaction
 from meve.memory.stores._sql.vault import Vault
 from tests.memories import as_argument, open_memory, open_store
 from tests.memory.sealed_files import copy_to, key_file
+from tests.warm_process import run_code
 
 KILLED = """
 import os, signal, sys
@@ -47,8 +46,7 @@ def test_process_killed_between_row_and_key_leaves_nothing_in_between(file, cloc
         memory.add("Zyxomma flies.", user_id="alice", id="s", tags=["zyxomma"])
         memory.add("I like tea.", user_id="alice", id="tea")
     before = copy_to(file, tmp_path / "before")
-    code = subprocess.run([sys.executable, "-c", KILLED, as_argument(file), where, change], check=False).returncode
-    assert code == -signal.SIGKILL
+    assert run_code(KILLED, as_argument(file), where, change) == (-signal.SIGKILL, "")
     with open_memory(file, clock=clock) as memory:
         texts = {r.text for r in memory.list(user_id="alice")}
         assert memory.audit.verify().ok
@@ -66,10 +64,7 @@ def test_keys_that_a_killed_process_left_are_destroyed_by_the_next_writer(file, 
     with open_memory(file, clock=clock) as memory:
         memory.add("Zyxomma flies.", user_id="alice", id="s")
         before = copy_to(file, tmp_path / "before")
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, as_argument(file), "before the keys", "delete"], check=False
-        )
-        assert done.returncode == -signal.SIGKILL
+        assert run_code(KILLED, as_argument(file), "before the keys", "delete") == (-signal.SIGKILL, "")
         memory.add("I like tea.", user_id="alice", id="tea")
         shutil.copy(key_file(file), key_file(before))
         with open_memory(before, clock=clock, accept_older=True) as restored:
@@ -114,12 +109,10 @@ def test_key_of_an_unfinished_change_is_destroyed_by_the_next_change_and_never_u
         memory.add("I like rum.", user_id="alice", id="rum")
         memory.delete("rum", user_id="alice")  # a slot is free
     before = copy_to(file, tmp_path / "before")
-    child = subprocess.run(
-        [sys.executable, "-c", UNFINISHED, as_argument(file)], check=False, capture_output=True, text=True
-    )
-    assert child.returncode == -signal.SIGKILL
+    code, printed = run_code(UNFINISHED, as_argument(file))
+    assert code == -signal.SIGKILL
     tea, unfinished = sorted(
-        map(bytes.fromhex, child.stdout.split()), key=key_file(file).read_bytes().find
+        map(bytes.fromhex, printed.split()), key=key_file(file).read_bytes().find
     )  # the free slots come after
     assert unfinished in key_file(file).read_bytes()
     with open_memory(file, clock=clock) as memory:
@@ -303,7 +296,7 @@ def test_failure_to_note_a_destruction_does_not_make_the_database_seem_older(fil
             for n in range(3):
                 with pytest.raises(StorageError, match="no space left"):
                     memory.delete(f"s{n}", user_id="alice")
-    child = [sys.executable, "-c", KILLED.replace('"s"', '"s3"'), as_argument(file), "after the keys", "delete"]
-    assert subprocess.run(child, check=False).returncode == -signal.SIGKILL
+    code = KILLED.replace('"s"', '"s3"')
+    assert run_code(code, as_argument(file), "after the keys", "delete") == (-signal.SIGKILL, "")
     with open_memory(file, clock=clock) as memory:
         assert memory.list(user_id="alice") == []

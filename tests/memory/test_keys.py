@@ -2,10 +2,8 @@
 
 import shutil
 import stat
-import subprocess
-import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from meve.memory.stores._sql.key_file import _FIRST, Slots
 from meve.memory.stores._sql.transaction import FREE_READS
 from tests.memories import as_argument, open_memory, read_sql, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
+from tests.warm_process import execute, warm_process
 
 MASTER = b"a master key, long enough for it"
 read = keys_module._read
@@ -237,8 +236,9 @@ with open_memory(as_place(sys.argv[1])) as memory:
         if n % 2:
             memory.delete(f"{sys.argv[2]}{n - 1}", user_id=sys.argv[2])
 """
-    children = [subprocess.Popen([sys.executable, "-c", code, as_argument(file), name]) for name in ("alice", "bob")]
-    assert [child.wait(120) for child in children] == [0, 0]
+    with ExitStack() as stack:
+        running = [stack.enter_context(warm_process(execute, code, as_argument(file), n)) for n in ("alice", "bob")]
+        assert [output.read() for _, output in running] == [""] * 2
     with open_memory(file, clock=clock) as memory:
         for name in ("alice", "bob"):
             assert sorted(r.id for r in memory.list(user_id=name)) == sorted(f"{name}{n}" for n in range(1, 60, 2))

@@ -1,13 +1,13 @@
 """Test that `verify` notes entries of the log that were written and are gone, without a head or checkpoint."""
 
 import shutil
-import subprocess
-import sys
+import signal
 from contextlib import closing
 
 import pytest
 
 from tests.memories import open_memory, open_store
+from tests.warm_process import run_code
 
 FILES = ("memory.db", "memory.db.keys", "memory.db-wal", "memory.db-shm")
 
@@ -28,7 +28,7 @@ for name in {names!r}:
     memory.add(f"Fact {{name}}.", user_id="ann", id=name, source="doc")
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", code], check=False)
+    assert run_code(code) == (-signal.SIGKILL, "")
     (copy := file.parent / "copy").mkdir(exist_ok=True)
     for name in FILES:
         shutil.copy(file.with_name(name), copy)

@@ -1,9 +1,8 @@
 """Messages: order, paging, expiry, erasure and concurrency."""
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
@@ -14,8 +13,10 @@ from meve.memory import GovernedMemory, Policy
 from meve.memory.records import user_key
 from meve.memory.stores._sql.record_query import _Hashed
 from meve.memory.stores.protocol import EventQuery, RecordQuery
-from tests.memories import as_argument, change_sealed, open_memory
+from tests.memories import change_sealed, open_memory
+from tests.memory.messages_child import add_pairs
 from tests.memory.test_erasure import files_containing
+from tests.warm_process import warm_process
 
 WEEK = timedelta(days=7)
 SECRET = "zyxomma petiolatum"
@@ -285,9 +286,9 @@ def test_concurrent_adds_and_pops_lose_and_repeat_nothing(memory):
 
 def test_concurrent_processes_lose_nothing_and_keep_order(tmp_path):
     file, processes, count = tmp_path / "memory.db", 3, 20
-    command = [sys.executable, "-m", "tests.memory.messages_child", as_argument(file)]
-    children = [subprocess.Popen([*command, str(n), str(count)]) for n in range(processes)]
-    assert [child.wait() for child in children] == [0] * processes
+    with ExitStack() as stack:
+        running = [stack.enter_context(warm_process(add_pairs, file, str(n), count)) for n in range(processes)]
+        assert [output.read() for _, output in running] == [""] * processes
     with open_memory(file) as memory:
         values = [m.value for m in memory.messages.page("s", user_id="alice")]
         assert [v["call"] for v in values[::2]] == [v["result"] for v in values[1::2]]

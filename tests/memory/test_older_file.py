@@ -12,7 +12,7 @@ import pytest
 from meve.errors import UnknownIdError
 from meve.memory import GovernedMemory
 from meve.testing.fakes import FakeClock
-from tests.memories import KEY, LATER_COLUMNS, archive, as_plain, as_version_3
+from tests.memories import KEY, LATER_COLUMNS, archive, as_plain, as_version_3, open_memory, read_sql
 
 FILES = Path(__file__).parent.parent / "files" / "before_kind.zip"
 QUESTION = "What does Alice prefer to drink?"
@@ -29,6 +29,15 @@ def older_file(tmp_path):
 def older(older_file):
     with GovernedMemory.open(older_file, clock=FakeClock(datetime(2026, 5, 1, 12, 5, tzinfo=UTC)), audit_key=KEY) as it:
         yield it
+
+
+def test_new_file_has_the_tables_of_a_migrated_one(older_file, tmp_path):
+    parts = []
+    for file in (older_file, tmp_path / "new.db"):
+        open_memory(file, embedder=None, tokens=None).close()
+        (version,) = read_sql(file, "PRAGMA user_version")
+        parts.append((version, sorted(read_sql(file, "SELECT type, name, tbl_name, sql FROM sqlite_master"), key=repr)))
+    assert parts[0] == parts[1]
 
 
 def test_records_have_their_kind_and_come_back_whole(older):

@@ -2,8 +2,7 @@
 
 import os
 import re
-import subprocess
-import sys
+from contextlib import ExitStack
 from datetime import timedelta
 from urllib.parse import quote
 
@@ -26,6 +25,7 @@ from meve.memory.stores.postgresql import _database, _schema
 from tests.memories import KEY, open_memory
 from tests.memory.sealed_files import Workload, sentinels
 from tests.postgres import MemoryUrl
+from tests.warm_process import execute, warm_process
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
 
@@ -215,8 +215,9 @@ with open_memory(as_place(sys.argv[1])) as memory:
     memory.add(f"fact {sys.argv[2]}", user_id="alice", id=sys.argv[2])
 """
     place = f"{url}|{url.keys}"
-    children = [subprocess.Popen([sys.executable, "-c", code, place, str(n)]) for n in range(3)]
-    assert [child.wait(120) for child in children] == [0, 0, 0]
+    with ExitStack() as stack:
+        running = [stack.enter_context(warm_process(execute, code, place, n)) for n in range(3)]
+        assert [output.read() for _, output in running] == [""] * 3
     with open_memory(url) as memory:
         assert ids(memory) == ["0", "1", "2"]
         assert memory.audit.verify().ok

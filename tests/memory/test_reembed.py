@@ -1,9 +1,5 @@
 """Another embedder: new vectors of all records, without a time in which the memory can't be searched."""
 
-import os
-import signal
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -12,7 +8,9 @@ from meve.errors import IndexMismatchError, ModelError, StaleWarning
 from meve.memory._recall.query import make_query
 from meve.memory.records import SHARED, user_key
 from meve.types import Query
-from tests.memories import LastLetters, archive, as_argument, open_memory
+from tests.memories import LastLetters, archive, open_memory
+from tests.memory.reembed_child import reembed_slowly
+from tests.warm_process import warm_process
 
 QUESTION = "Where does the cat sleep?"
 USERS = [f"user {n}" for n in range(6)]
@@ -181,14 +179,9 @@ def test_reembedding_goes_on_after_a_killed_process(tmp_path):
     file = tmp_path / "memory.db"
     with open_memory(file) as memory:
         fill(memory, USERS)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.memory.reembed_child", as_argument(file)], stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout.readline().split() == ["1", "6"]
-    assert child.stdout.readline().split() == ["2", "6"]
-    os.kill(child.pid, signal.SIGKILL)
-    child.wait()
-    child.stdout.close()
+    with warm_process(reembed_slowly, file) as (_, output):
+        assert output.readline().split() == ["1", "6"]
+        assert output.readline().split() == ["2", "6"]
     with open_memory(file) as old, warnings.catch_warnings():
         warnings.simplefilter("ignore", StaleWarning)
         found = [old.search(QUESTION, user_id=user).records[0].id for user in USERS]

@@ -2,8 +2,6 @@
 
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
@@ -15,6 +13,7 @@ from meve.memory.stores.sqlite.store import SqliteStore
 from meve.memory.turns import add_turns
 from tests.memories import KEY, as_plain, open_memory, run_sql
 from tests.memory.sealed_files import Workload, rows_of, words_in_files
+from tests.warm_process import run_code
 
 
 def stored_of(memory, n):
@@ -59,7 +58,7 @@ def seal_and_die(vault):
 store.seal_plain_rows = seal_and_die
 open_memory(Path(sys.argv[1]))
 """
-    assert subprocess.run([sys.executable, "-c", code, str(file)], check=False).returncode == -signal.SIGKILL
+    assert run_code(code, file) == (-signal.SIGKILL, "")
     with open_memory(file, clock=clock) as memory:
         assert [r.text for r in memory.list(user_id="alice")] == ["Zyxomma flies."]
     assert words_in_files(file.parent, {"zyxomma"}) == set()

@@ -1,8 +1,10 @@
 """Add records to a file until killed, and print each acknowledged write."""
 
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
+from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.fakes import OverlapVerifier
 from tests.memories import open_memory
 
@@ -24,3 +26,11 @@ def write(file, name, count, threads):
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(add, range(count)))
     memory.close()
+
+
+def open_new(folder, count, start):
+    """Open new files, each at the moment at which other processes do."""
+    for n in range(count):
+        time.sleep(max(start + 0.03 * n - time.time(), 0))
+        SqliteStore.open(folder / f"{n}.db").close()
+    sys.stdout.write("opened\n")

@@ -1,11 +1,14 @@
 """The tables of a memory's file, and the migrations of older files.
 
-Each migration and its version number are one transaction, so that a crash leaves a file of one version or the other.
+A new file gets the newest tables at once. All migrations that an older one needs are one transaction, so that a crash
+leaves a file of its old version or of the newest.
 """
 
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
+from typing import NamedTuple
 
 from meve.errors import StoreCorruptError, StoreVersionError
 from meve.memory.stores.sqlite._older_rows import repack_version_3, repack_version_4, repack_version_5, superseded_by
@@ -217,30 +220,34 @@ MIGRATIONS: tuple[str, ...] = (
 _SEAL = "SELECT seal_rows()"
 """The statement in place of which `migrate` calls its argument `seal_rows`."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+_STATEMENTS = "SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY type DESC, rowid"
 
 
 def migrate(connection: sqlite3.Connection, file: str, seal_rows: Callable[[sqlite3.Connection], None]) -> None:
-    """Bring a file to the newest version.
+    """Bring a file to the newest version, also an empty one.
 
     Args:
         connection: in autocommit mode.
         file: its name in error messages.
-        seal_rows: makes the key file, and moves rows from the tables `plain_…` to those of the same name without it.
+        seal_rows: makes the key file, and moves rows from the tables `plain_…`, if there are any, to those of the same
+            name without it.
 
     Raises:
         StoreVersionError: the file has a newer version.
     """
     _add_functions(connection)
-    while (version := _version(connection)) < len(MIGRATIONS):
+    version = _version(connection)
+    if version < len(MIGRATIONS):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if _version(connection) == version:  # nobody else did it meanwhile
-                for statement in MIGRATIONS[version].split(";"):
-                    if statement.strip() == _SEAL:
-                        seal_rows(connection)
-                    elif statement.strip():
-                        connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {version + 1}")
+            version = _version(connection)  # another process may have done it meanwhile
+            for statement in _pending_statements(version):
+                if statement.strip() == _SEAL:
+                    seal_rows(connection)
+                elif statement.strip():
+                    connection.execute(statement)
+            version = max(version, len(MIGRATIONS))
+            connection.execute(f"PRAGMA user_version = {version}")
             connection.execute("COMMIT")
         except BaseException:
             connection.execute("ROLLBACK")
@@ -249,6 +256,13 @@ def migrate(connection: sqlite3.Connection, file: str, seal_rows: Callable[[sqli
         raise StoreVersionError(
             f"{file} is of version {version}, and this meve knows versions up to {len(MIGRATIONS)}: upgrade meve"
         )
+
+
+def _pending_statements(version: int) -> list[str]:
+    """Return the statements that bring a file of a version to the newest."""
+    if version == 0:
+        return [*_model(len(MIGRATIONS)).statements, _SEAL]
+    return ";".join(MIGRATIONS[version:]).split(";")
 
 
 def _add_functions(connection: sqlite3.Connection) -> None:
@@ -284,21 +298,38 @@ def check_ours(connection: sqlite3.Connection, file: str) -> None:
 
 def _unknown_parts(connection: sqlite3.Connection, version: int) -> list[str]:
     """Return triggers, views, virtual tables, changed tables, and what can prevent a change, that no migration made."""
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
-        _add_functions(model)
-        for migration in MIGRATIONS[:version]:
-            model.executescript(migration)
-        columns = {name: _columns(model, name) for (name,) in model.execute(_TABLES)}
-        obstacles = _obstacles(model)
+    model = _model(version)
     parts = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'view', 'table')")
     unknown = [
         f"{kind} {name}"
         for kind, name, sql in parts.fetchall()
         if kind != "table" or str(sql).split()[1:2] == ["VIRTUAL"]
     ]
-    unknown += [f"table {name}" for name, known in columns.items() if _columns(connection, name) != known]
-    ours = tuple(f" of {name}" for name in columns)
-    return unknown + sorted(each for each in _obstacles(connection) - obstacles if each.endswith(ours))
+    unknown += [f"table {name}" for name, known in model.columns.items() if _columns(connection, name) != known]
+    ours = tuple(f" of {name}" for name in model.columns)
+    return unknown + sorted(each for each in _obstacles(connection) - model.obstacles if each.endswith(ours))
+
+
+class _Model(NamedTuple):
+    """What a file of a version has: the statements that make it, the columns of each table, and `_obstacles`."""
+
+    statements: list[str]
+    columns: dict[str, list[tuple[object, ...]]]
+    obstacles: set[str]
+
+
+@cache
+def _model(version: int) -> _Model:
+    """Return what the migrations up to a version make."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        _add_functions(model)
+        for migration in MIGRATIONS[:version]:
+            model.executescript(migration)
+        return _Model(
+            statements=[sql for (sql,) in model.execute(_STATEMENTS)],
+            columns={name: _columns(model, name) for (name,) in model.execute(_TABLES)},
+            obstacles=_obstacles(model),
+        )
 
 
 def _obstacles(connection: sqlite3.Connection) -> set[str]:

@@ -123,8 +123,9 @@ def _seal(
     if copy_of is not None and connection.execute("SELECT 1 FROM audit_head").fetchone() is not None:
         check_copying(name, lent, copy_of)  # it is no copy
     keys = begin_store(lent, key_path, master_key, copy_of)
-    with keys.slots() as slots:
-        seal_plain_rows(Vault(lent, slots, keys.user_hash))
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'plain_memories'").fetchone() is not None:
+        with keys.slots() as slots:
+            seal_plain_rows(Vault(lent, slots, keys.user_hash))
 
 
 def _drop_plain_pages(connection: sqlite3.Connection) -> None:
