@@ -69,7 +69,8 @@ def _patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[str]]:
 
 def _inline_patterns(module: ModuleType) -> Iterator[tuple[str, str]]:
     """Yield the method and pattern of each call such as `re.sub("a+", …)`."""
-    for node in ast.walk(ast.parse(Path(module.__file__).read_text())):
+    source = Path(module.__file__).read_text()
+    for node in ast.walk(ast.parse(source)) if re.search(r"\bre\.(?!compile)\w+\(", source) else ():
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         if not is_call or getattr(node.func.value, "id", "") != "re" or node.func.attr == "compile":
             continue

@@ -20,6 +20,7 @@ from meve.memory.records import SHARED
 from meve.memory.stores._sql.key_file import Slots
 from meve.memory.stores._sql.rows import pack, to_values
 from meve.memory.stores.sqlite._schema import MIGRATIONS
+from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing._memory_records import stored
 from tests.memories import KEY, archive, as_version_3, open_memory, run_sql
 from tests.memory import writing_child
@@ -85,8 +86,19 @@ def test_concurrent_processes_and_threads_lose_no_write(file):
         assert memory.audit.verify().ok
 
 
+def test_opening_of_a_new_file_waits_while_another_process_makes_it(tmp_path, monkeypatch):
+    """SQLite itself doesn't wait for a lock while the journal mode of a new file is set."""
+    waited = threading.Event()
+    monkeypatch.setattr("meve._sqlite.time.sleep", lambda _: waited.set())
+    with closing(sqlite3.connect(tmp_path / "new.db", isolation_level=None)) as other, ThreadPoolExecutor(1) as threads:
+        other.execute("BEGIN IMMEDIATE")
+        opening = threads.submit(SqliteStore.open, tmp_path / "new.db")
+        assert waited.wait(20)
+        other.execute("ROLLBACK")
+        opening.result(20).close()
+
+
 def test_processes_open_a_new_file_at_the_same_time(tmp_path):
-    """SQLite doesn't wait for a lock while the journal mode of a new file is set."""
     start = time.time() + 0.5
     with ExitStack() as stack:
         openers = [stack.enter_context(warm_process(writing_child.open_new, tmp_path, 50, start)) for _ in range(4)]

@@ -31,6 +31,9 @@ def write(file, name, count, threads):
 def open_new(folder, count, start):
     """Open new files, each at the moment at which other processes do."""
     for n in range(count):
-        time.sleep(max(start + 0.03 * n - time.time(), 0))
+        at = start + 0.03 * n
+        time.sleep(max(at - time.time() - 0.005, 0))
+        while time.time() < at:
+            pass
         SqliteStore.open(folder / f"{n}.db").close()
     sys.stdout.write("opened\n")

@@ -1,0 +1,61 @@
+"""Plain facts that a user tells about one topic all stay: none of them announces a change."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.memories import open_memory
+
+JOB = """
+I work at a bakery.
+I work from home on Fridays.
+My boss is Anna.
+I work as a pastry chef.
+My shift starts at 4 in the morning.
+I earn 2,400 euros a month.
+I have five colleagues.
+I take the bus to work.
+My contract ends in December.
+I share an office with Tim.
+I started there in 2019.
+My company has 200 employees.
+I swim before work.
+"""
+FAMILY = """
+I'm married.
+My wife is called Sara.
+My son Max is six.
+My daughter plays the violin.
+My mother lives in Porto.
+My sister Eva is a nurse.
+My wife works at the library.
+My daughter is in third grade.
+Our dog is called Rex.
+Rex hates fireworks.
+My cousin Ben runs a bar.
+Ben got married.
+"""
+FOOD = """
+I like tea.
+I don't like tea at night.
+I'm lactose intolerant.
+I can't stand coriander.
+I tried coriander on 13 March 2026.
+My favourite dish is lasagne.
+I bake bread on Sundays.
+I'm allergic to nuts.
+I like my tea with milk.
+"""
+
+
+@pytest.mark.parametrize("step", [1, -1], ids=["in this order", "in the other order"])
+@pytest.mark.parametrize("facts", [JOB, FAMILY, FOOD], ids=["job", "family", "food"])
+def test_plain_facts_of_a_topic_replace_none_of_each_other(file, clock, facts, step):
+    told = facts.strip().splitlines()[::step]
+    with open_memory(file, clock=clock, embedder="minilm") as memory:
+        for text in told:
+            memory.add(text, user_id="alice")
+            clock.advance(timedelta(days=1))
+            memory.maintain()
+        kept = {record.text for record in memory.list(user_id="alice")}
+    assert [text for text in told if text not in kept] == []
