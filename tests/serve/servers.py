@@ -34,8 +34,9 @@ ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.sta
 WIDE = {"requests_per_second": 10**6, "burst": 10**6}
 
 
-def make_index():
-    return Retriever.from_texts(TEXTS, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
+def make_index(**settings):
+    models = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    return Retriever.from_texts(TEXTS, **models, **settings)
 
 
 def open_memory(folder):
