@@ -18,7 +18,7 @@ GIVEN = "given"
 """The origin of a passage that the caller gives, in the order of another search."""
 NEAREST = 5
 """Where nothing is verified, so many of the given passages, the first ones, count as related: the other search says so.
-On small notes, the cosine alone left out 8 of 272 answers."""
+On small notes, the cosine alone leaves out some answers among them."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""
 
