@@ -9,6 +9,7 @@ from langchain_core.vectorstores import VectorStore
 from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve.embeddings import MeVeEmbeddings
 from meve.errors import ConfigurationError
+from meve.integrations._foreign_minilm import is_shipped_minilm
 from meve.types import FloatArray
 
 
@@ -40,6 +41,7 @@ class VectorStoreAdapter:
         self.name = type(vectorstore).__name__
         self._filter_keyword = filter_keyword
         self._search_kwargs = dict(search_kwargs or {})
+        self._known_embedders: dict[str, bool] = {}
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store spells it."""
@@ -136,10 +138,19 @@ class VectorStoreAdapter:
         )
 
     def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
-        """Return the stored vectors of these passages by id; none unless the embeddings are this embedder of MeVe's."""
-        embeddings = self.vectorstore.embeddings
-        is_same = isinstance(embeddings, MeVeEmbeddings) and embeddings.embedder.name == embedder
-        return self._stored_vectors(ids) if is_same and ids else {}
+        """Return the stored vectors of these passages by id; none unless the embeddings are this embedder's model."""
+        return self._stored_vectors(ids) if ids and self._embeds_by(embedder) else {}
+
+    def _embeds_by(self, embedder: str) -> bool:
+        if embedder not in self._known_embedders:
+            embeddings = self.vectorstore.embeddings
+            if isinstance(embeddings, MeVeEmbeddings):
+                is_same = embeddings.embedder.name == embedder
+            else:
+                name = getattr(embeddings, "model_name", None) or getattr(embeddings, "model", "")
+                is_same = is_shipped_minilm(str(name), embedder, getattr(embeddings, "embed_documents", None))
+            self._known_embedders[embedder] = is_same
+        return self._known_embedders[embedder]
 
     def _stored_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:  # noqa: ARG002
         """Return the vectors that the store holds, by id; none if it can't tell."""

@@ -1,10 +1,12 @@
 """The adapter for langchain-community's FAISS."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_meve._documents import DocumentPassage
 from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
+from meve.integrations._faiss_vectors import read_flat_vectors
+from meve.types import FloatArray
 
 
 class FaissAdapter(VectorStoreAdapter):
@@ -26,6 +28,11 @@ class FaissAdapter(VectorStoreAdapter):
     def list_passages(self) -> Iterable[DocumentPassage]:
         ids = list(self.vectorstore.index_to_docstore_id.values())
         return [self.passage(document) for document in self.vectorstore.get_by_ids(ids)]
+
+    def _stored_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        wanted = set(ids)
+        rows = {i: row for row, i in self.vectorstore.index_to_docstore_id.items() if i in wanted}
+        return read_flat_vectors(self.vectorstore.index, rows)
 
     def size(self) -> int:
         return len(self.vectorstore.index_to_docstore_id)

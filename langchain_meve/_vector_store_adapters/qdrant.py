@@ -1,7 +1,7 @@
 """The adapter for langchain-qdrant's QdrantVectorStore."""
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
@@ -9,6 +9,8 @@ from langchain_core.documents import Document
 from langchain_meve._documents import DocumentPassage, document_to_passage
 from langchain_meve._vector_store_adapters.base import VectorStoreAdapter
 from meve.errors import ConfigurationError
+from meve.integrations._qdrant_vectors import read_point_vectors
+from meve.types import FloatArray
 
 PAGE_SIZE = 500
 _ADDED_METADATA = ("_id", "_collection_name")
@@ -84,6 +86,12 @@ class QdrantAdapter(VectorStoreAdapter):
             yield from self._read(points)
             if offset is None:
                 return
+
+    def _stored_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        points = self.vectorstore.client.retrieve(
+            self.vectorstore.collection_name, [self.to_store_id(i) for i in ids], with_payload=False, with_vectors=True
+        )
+        return read_point_vectors(points, {str(self.to_store_id(i)): i for i in ids}, self.vectorstore.vector_name)
 
     def size(self) -> int:
         return int(self.vectorstore.client.count(self.vectorstore.collection_name, exact=True).count)

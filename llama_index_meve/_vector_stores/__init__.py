@@ -3,13 +3,14 @@
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
 
 from llama_index_meve._vector_stores.base import IndexStore
-from llama_index_meve._vector_stores.docstore_backed import DocstoreBackedStore, FaissMapStore, SimpleStore
+from llama_index_meve._vector_stores.docstore_backed import DocstoreBackedStore, FaissMapStore, FaissStore, SimpleStore
 from llama_index_meve._vector_stores.qdrant import QdrantStore
 from meve.errors import ConfigurationError
 
 _STORE_TYPES: dict[str, type[IndexStore]] = {
     "SimpleVectorStore": SimpleStore,
     "FaissMapVectorStore": FaissMapStore,
+    "FaissVectorStore": FaissStore,
     "QdrantVectorStore": QdrantStore,
 }
 """Adapters by the class name of LlamaIndex's vector store."""

@@ -1,6 +1,6 @@
 """The adapter for indexes over any vector store that keeps its nodes' text."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -9,7 +9,10 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Vector
 from llama_index_meve._async_bridge import await_or_call, native_method
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._query_bundle import bundle_with_embedding
+from llama_index_meve.embedding import MeVeEmbedding
 from meve.errors import ConfigurationError
+from meve.integrations._foreign_minilm import is_shipped_minilm
+from meve.types import FloatArray
 
 
 class IndexStore:
@@ -25,6 +28,7 @@ class IndexStore:
         self.index: Any = index
         self.vectors: Any = index.vector_store
         self.name = type(self.vectors).__name__
+        self._known_embedders: dict[str, bool] = {}
 
     def canonical_id(self, passage_id: str) -> str:
         """Return an id as the store spells it."""
@@ -83,3 +87,21 @@ class IndexStore:
 
     def size(self) -> int | None:
         return None
+
+    def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
+        """Return the stored vectors of these nodes by id; none unless the index embeds by this embedder's model."""
+        return self._read_vectors(ids) if ids and self._embeds_by(embedder) else {}
+
+    def _read_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:  # noqa: ARG002
+        """Return the vectors that the store holds, by id; none if it can't tell."""
+        return {}
+
+    def _embeds_by(self, embedder: str) -> bool:
+        if embedder not in self._known_embedders:
+            model = self.index._embed_model
+            self._known_embedders[embedder] = (
+                model.model_name == embedder
+                if isinstance(model, MeVeEmbedding)
+                else is_shipped_minilm(model.model_name, embedder, model.get_text_embedding_batch)
+            )
+        return self._known_embedders[embedder]

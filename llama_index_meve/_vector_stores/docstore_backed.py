@@ -10,8 +10,8 @@ from llama_index_meve._metadata_filters import filter_predicate, has_nested_filt
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._query_bundle import bundle_with_embedding
 from llama_index_meve._vector_stores.base import IndexStore
-from llama_index_meve.embedding import MeVeEmbedding
 from meve.errors import ConfigurationError
+from meve.integrations._faiss_vectors import read_flat_vectors
 from meve.types import FloatArray
 
 
@@ -105,11 +105,18 @@ class SimpleStore(NodeIdStore):
         vectors: Mapping[str, Any] = self.vectors.data.embedding_dict
         return vectors
 
-    def read_vectors(self, ids: Sequence[str], embedder: str) -> Mapping[str, FloatArray]:
-        """Return the stored vectors of these nodes by id; none unless the embeddings are this embedder of MeVe's."""
-        model, stored = self.index._embed_model, self.stored_vectors()
-        is_same = isinstance(model, MeVeEmbedding) and model.model_name == embedder
-        return {i: stored[i] for i in ids if i in stored} if is_same else {}
+    def _read_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        stored = self.stored_vectors()
+        return {i: stored[i] for i in ids if i in stored}
+
+
+class FaissStore(DocstoreBackedStore):
+    """LlamaIndex's FaissVectorStore, whose own ids are rows."""
+
+    def _read_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        wanted = set(ids)
+        rows = {node: int(row) for row, node in self.index.index_struct.nodes_dict.items() if node in wanted}
+        return read_flat_vectors(self.vectors._faiss_index, rows)
 
 
 class FaissMapStore(NodeIdStore):
@@ -118,3 +125,7 @@ class FaissMapStore(NodeIdStore):
     def stored_vectors(self) -> Mapping[str, Any]:
         faiss_ids: Mapping[str, Any] = self.vectors._node_id_to_faiss_id_map
         return faiss_ids
+
+    def _read_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        rows = self.stored_vectors()
+        return read_flat_vectors(self.vectors._faiss_index, {i: rows[i] for i in ids if i in rows})

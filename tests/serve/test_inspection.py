@@ -217,11 +217,14 @@ def test_other_settings_are_tried_and_every_candidate_has_its_text(served):
     assert {each["id"] for each in answer["trace"]["candidates"]} == answer["texts"].keys()
     assert [each["fate"] for each in answer["trace"]["candidates"]].count("dropped")
     vague = {"query": "Water tomatoes with cold tea"}
-    strict = served.post("try_documents", {**vague, "threshold": 1}, "anna").json()
+    strict = served.post(
+        "try_documents", {**vague, "threshold": 1, "when_insufficient": "verified_only"}, "anna"
+    ).json()
     assert (strict["text"], strict["sufficient"]) == ("", False)
     small = served.post("try_documents", {**QUERY, "max_tokens": 16, "threshold": 0}, "anna").json()
     assert small["tokens"] <= small["max_tokens"] == 16
-    every = served.post("try_documents", {**vague, "threshold": 1, "when_insufficient": "return"}, "anna").json()
+    every = served.post("try_documents", {**vague, "threshold": 1}, "anna").json()
+    assert "[not verified]" in every["text"]
     assert any(each["fate"] == "kept" for each in every["trace"]["candidates"])
     assert served.post("try_documents", {**QUERY, "threshold": 1.1}, "anna").status_code == 422
 

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="NOT TESTED: the inspec
 expect = sync_api.expect
 expect.set_options(timeout=20_000)
 SCRIPT = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\">"
+REORDERED, HEBREW = "an\u202ena\u200b", "\u05d3\u05e0\u05d4"
 QUESTION = "Water tomatoes three times a week with cold tea"
 
 
@@ -31,6 +32,7 @@ def server(index, tmp_path_factory):
     folder = tmp_path_factory.mktemp("inspected")
     with open_memory(folder) as memory:
         tokens, given = make_tokens(folder)
+        given |= {name: tokens.grant(name, may_inspect=True) for name in (REORDERED, HEBREW)}
         with serve(index, memory, tokens=tokens) as served:
             served.tokens, served.memory = given, memory
             yield served
@@ -125,6 +127,7 @@ def test_sliders_run_the_question_again_and_two_settings_differ(page, sign_in, m
     expect(page.locator(".rows .more").first).to_contain_text("verified")
     page.get_by_role("button", name="Compare").click()
     see_rows(page, 1)
+    page.locator(".panel").nth(1).get_by_label("Show passages").uncheck()
     slide(page, "Threshold", 1, panel=1)
     expect(page.locator(f".panel:nth-child(2) li[data-id={first_kept}]")).to_have_class("no differs")
     expect(page.locator(f".panel:nth-child(1) li[data-id={first_kept}]")).to_have_class("yes differs")
@@ -295,6 +298,31 @@ def test_export_is_downloaded_and_everything_is_forgotten_after_confirmation(pag
     page.keyboard.press("Enter")
     expect(page.get_by_text("None.")).to_be_visible()
     assert memory.list(user_id="anna", include_superseded=True) == []
+
+
+@pytest.mark.parametrize(
+    ("user", "shown", "typed"),
+    [
+        (REORDERED, "an[U+202E]na[U+200B]", "an[U+202E]na[U+200B]"),
+        (REORDERED, "an[U+202E]na[U+200B]", REORDERED),
+        (HEBREW, HEBREW, HEBREW),
+    ],
+)
+def test_name_with_marks_is_spelled_and_confirmed_as_shown_or_as_it_is(page, sign_in, memory, user, shown, typed):
+    """Nobody can type a mark that isn't seen, and a name mustn't turn round the words beside it."""
+    memory.add("Likes tea.", user_id=user, id="tea")
+    sign_in("memories", who=user)
+    expect(page.get_by_text(f"Memory of {shown}")).to_be_visible()
+    page.get_by_role("button", name="Forget everything…").click()
+    expect(page.get_by_role("dialog").locator("bdi")).to_have_text([shown, shown])
+    field = page.get_by_label(f"Type {shown} to confirm")
+    field.fill("anna")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text(f"Type {shown} to confirm.")
+    field.fill(typed)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("None.")).to_be_visible()
+    assert memory.list(user_id=user) == []
 
 
 def test_log_shows_own_entries_erasures_and_whether_it_is_intact(page, sign_in, memory):

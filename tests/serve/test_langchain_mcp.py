@@ -11,7 +11,8 @@ import pytest
 
 from meve import Retriever
 from meve.service.server.tokens import TokenFile
-from tests.serve.servers import ENVIRONMENT, MEVE, TEXTS, serving
+from tests.serve.servers import ENVIRONMENT, TEXTS, serving
+from tests.served_process import MEVE
 
 PYTHON = os.environ.get("MEVE_LANGCHAIN_MCP")
 PAGE = Path(__file__).parents[2] / "docs" / "serve.md"

@@ -17,7 +17,8 @@ from mcp.client.stdio import StdioServerParameters
 
 from meve import Retriever
 from meve.memory import GovernedMemory
-from tests.serve.servers import ENVIRONMENT, MEVE, TEXTS, Served, serving
+from tests.serve.servers import ENVIRONMENT, TEXTS, Served, serving
+from tests.served_process import MEVE
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from meve import Passage
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE
 from meve.service._web.rates import RateLimiter
 from meve.service.server import _guard, _models
-from meve.service.server.operations import Caller, Operations
+from meve.service.server.operations import (
+    DOCUMENTS_HEADER,
+    UNVERIFIED_HEADER,
+    UNVERIFIED_MARK,
+    Caller,
+    Operations,
+)
 from tests.serve.servers import make_index, make_tokens, serve
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -37,9 +44,52 @@ def test_near_misses_come_first_among_the_dropped():
     near.update(
         add=[Passage(id=f"n{n}", text=text) for n, text in enumerate(texts)], remove=[f"p000000{n}" for n in range(3)]
     )
-    answer = Operations(retriever=near).run("search_documents", Caller(user_id="anna"), QUERY)
+    answer = Operations(retriever=near).run(
+        "search_documents", Caller(user_id="anna"), {**QUERY, "verified_only": True}
+    )
     assert answer.dropped_total > len(answer.dropped) == 10
     assert answer.dropped[0].id == "n12"
+
+
+VAGUE = {"query": "Which plants want tea and bread?"}
+
+
+def search_documents(retriever, **asked):
+    return Operations(retriever=retriever).run("search_documents", Caller(user_id="anna"), {**VAGUE, **asked})
+
+
+def test_unverified_passages_fill_the_budget_each_marked_in_a_block_of_their_own(index):
+    """A model must be able to tell them from the others, whatever stands in a passage."""
+    answer = search_documents(index, limit=2)
+    assert [each.verified for each in answer.passages] == [False] * 2
+    lines = answer.text.splitlines()
+    opened = next(n for n, line in enumerate(lines) if line.startswith("<unverified-documents "))
+    closed = lines.index(lines[opened].replace("<", "</"))
+    assert lines[:opened] == [UNVERIFIED_HEADER]
+    assert lines[opened:closed].count(UNVERIFIED_MARK) == 2
+    assert "Tomatoes want six to eight hours of sun a day." in lines[opened:closed]
+    assert "This may not suffice" in lines[closed + 1]
+    assert [each.id for each in answer.dropped] == ["p0000001"]
+
+
+def test_verified_passages_stand_in_a_block_above_the_others(index):
+    text = search_documents(index, query="Tomatoes want tea").text
+    assert text.startswith(DOCUMENTS_HEADER)
+    verified, others = text.split(UNVERIFIED_HEADER)
+    assert "Tomatoes want six to eight hours" in verified
+    assert UNVERIFIED_MARK not in verified
+    assert others.count(UNVERIFIED_MARK) == 1
+
+
+def test_verified_only_leaves_out_unverified_passages_and_names_them(index):
+    answer = search_documents(index, verified_only=True)
+    assert (answer.passages, answer.text) == ([], NO_RESULT_MESSAGE)
+    assert {each.id for each in answer.dropped} == {"p0000000", "p0000001", "p0000002"}
+
+
+@pytest.mark.parametrize("setting", ["verified_only", "abstain", "raise"])
+def test_stricter_setting_of_the_index_holds(setting):
+    assert search_documents(make_index(when_insufficient=setting)).passages == []
 
 
 def test_operations_answer_with_the_fields_of_mcp(served):

@@ -1,14 +1,12 @@
 """The kernel as a process: its keys, its start, its death."""
 
 import os
-import re
 import signal
 import socket
 import stat
 import subprocess
-import sys
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 
 import httpx
 import pytest
@@ -17,41 +15,25 @@ from meve.conversation import SlicePolicy
 from meve.errors import AdmissibilityError, ConfigurationError
 from meve.service.kernel import KernelAuthority, KernelLimits, SigningKey, SigningKeys, read_verifying_keys
 from meve.signing_keys import ENVIRONMENT
+from tests.served_process import MEVE, served_process
 from tests.service.kernels import GRAPH, KEYS, SLICE, TALK
 
 POLICY = SlicePolicy.paper()
 
 
 def run(*arguments, **environment):
-    code = "from meve.cli import main; main()"
     clean = {name: value for name, value in os.environ.items() if name not in (ENVIRONMENT, "MEVE_KERNEL")}
     return subprocess.run(
-        [sys.executable, "-c", code, "kernel", *map(str, arguments)], capture_output=True, text=True, timeout=120,
+        [*MEVE, "kernel", *map(str, arguments)], capture_output=True, text=True, timeout=120,
         env={**clean, **environment},
     )  # fmt: skip
 
 
-@contextmanager
 def serving(*arguments, log, **environment):
     """Run a kernel; yield the process and its URL."""
-    command = [sys.executable, "-c", "from meve.cli import main; main()", "kernel", "serve", *map(str, arguments)]
-    with open(log, "a") as errors:
-        process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
-        )
-    try:
-        line = process.stdout.readline()
-        match = re.match(r"listening on (http://127\.0\.0\.1:\d+), signing with key (\S+)\n", line)
-        assert match, (line, log.read_text())
-        yield process, match[1]
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
+    says = r"listening on (http://127\.0\.0\.1:\d+), signing with key (\S+)\n"
+    everything = {**os.environ, "PYTHONUNBUFFERED": "", **environment}
+    return served_process("kernel", "serve", *arguments, says=says, log=log, environment=everything)
 
 
 def wait_for(condition):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, Unpack
 
+import numpy as np
+
 from meve.calibration.probability_maps import summarize_calibration
 from meve.clock import Clock, SystemClock
 from meve.components._constraints import find_missing
@@ -12,6 +14,7 @@ from meve.components._sentence_splitter import split_passage
 from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
+from meve.components.lexical import make_lexical
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
 from meve.pipeline._language_check import warn_of_language
@@ -20,6 +23,7 @@ from meve.pipeline._preparation import TokenCounters, check_passages
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
 from meve.pipeline.context import Context
+from meve.pipeline.phases.fill import GIVEN
 from meve.pipeline.pipeline import Pipeline, check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
@@ -216,10 +220,18 @@ def make_engine(
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A source that returns all of the given passages, in their order."""
+    """A source that returns all of the given passages, in their order. Keyword scores compare them with each other."""
 
     passages: tuple[Passage, ...]
-    name: str = "given"
+    name: str = GIVEN
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:  # noqa: ARG002
         return [Candidate(passage=passage, origin=self.name, place=n) for n, passage in enumerate(self.passages)]
+
+    def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
+        """Return the keyword scores of given passages by id, 0 for those that share no word with the query."""
+        index = make_lexical("bm25")
+        index.add(np.arange(len(self.passages)), [passage.content for passage in self.passages])
+        rows, scores = index.search(query.text, len(self.passages))
+        found = {self.passages[row].id: score for row, score in zip(rows.tolist(), scores.tolist(), strict=True)}
+        return {each: found.get(each, 0.0) for each in ids}

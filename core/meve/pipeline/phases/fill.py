@@ -14,6 +14,11 @@ FILL = "fill"
 LEAST_COSINE = 0.2
 """A candidate whose cosine with the question is lower isn't added, unless its logit is positive: the verifier sees a
 relation then. On five benchmarks it leaves out no gold passage."""
+GIVEN = "given"
+"""The origin of a passage that the caller gives, in the order of another search."""
+NEAREST = 5
+"""Where nothing is verified, so many of the given passages, the first ones, count as related: the other search says so.
+On small notes, the cosine alone leaves out some answers among them."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""
 
@@ -30,7 +35,8 @@ def fill(
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
     Left out are duplicates, a candidate that only repeats the text of one before it, and, as dropped, one that
-    neither its vector nor the verifier's logit relates to the question. Scores stay where phase 2 gave some.
+    neither its vector nor the verifier's logit relates to the question. Where nothing is verified, the first given
+    passages stay. Scores stay where phase 2 gave some.
 
     Args:
         packed: the context so far, in its order.
@@ -42,11 +48,13 @@ def fill(
     """
     chosen, unrelated = list(packed), []
     ids = {*duplicates, *(c.id for c in packed)}
+    nearest = [] if any(c.verified for c in packed) else retrieved[:NEAREST]
+    related = {c.id for c in nearest if c.origin == GIVEN}
     for candidate in retrieved:
         known = judged.get(candidate.id, candidate)
         if known.id in ids or _is_repeated(known, chosen, repeats):
             continue
-        if _is_related(known, vector):
+        if known.id in related or _is_related(known, vector):
             chosen.append(replace(known, origin=FILL, verified=False))
         else:
             unrelated.append(Dropped(candidate=known, reason=UNRELATED))

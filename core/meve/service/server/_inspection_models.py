@@ -47,7 +47,7 @@ class TryDocumentsRequest(Model):
     redundancy: _Share | None = None
     duplicates: Literal["repeated", "similar"] | None = None
     max_tokens: Tokens | None = None
-    when_insufficient: Literal["return", "verified_only"] = "verified_only"
+    when_insufficient: Literal["return", "verified_only"] | None = None
 
 
 class CandidateText(Model):

@@ -44,6 +44,13 @@ class SearchDocumentsRequest(Model):
     max_tokens: Annotated[
         Tokens | None, Field(description="The most tokens of the passages; by default the index's.")
     ] = None
+    verified_only: Annotated[
+        bool,
+        Field(
+            description="Whether to leave out passages that weren't verified to answer the question; many answers are "
+            "missing then."
+        ),
+    ] = False
 
 
 class RememberRequest(Model):
@@ -94,7 +101,7 @@ class ShownPassage(Model):
     id: str
     title: str
     score: float | None
-    verified: bool
+    verified: bool = Field(description="Whether it was verified to answer the question; `text` marks the others.")
     tokens: int
 
 
@@ -127,9 +134,9 @@ class TracedAnswer(Answer):
 
 
 class SearchDocumentsAnswer(TracedAnswer):
-    """Verified passages."""
+    """Passages that may answer the question, verified ones first."""
 
-    sufficient: bool = Field(description="Whether the passages suffice for an answer; if not, abstain.")
+    sufficient: bool = Field(description="Whether the passages probably suffice for an answer; if not, they still may.")
     sufficiency: float | None = Field(description="The estimated probability of that.")
     reason: str = Field(description="Why they don't suffice; empty if they do.")
     tokens: int

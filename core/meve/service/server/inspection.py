@@ -22,7 +22,14 @@ from meve.pipeline.context import Context
 from meve.retrieval.retriever import Retriever
 from meve.service.server import _inspection_models as models
 from meve.service.server._models import Model
-from meve.service.server.operations import Caller, Operation, OperationTable, quote_documents, round_score
+from meve.service.server.operations import (
+    Caller,
+    Operation,
+    OperationTable,
+    admitted_passages,
+    quote_documents,
+    round_score,
+)
 
 REASON = "in the inspector"
 """The reason in the audit log of what the inspector changes."""
@@ -33,7 +40,7 @@ _ABOUT = 50
 _MOMENTS, _HORIZON = 40, timedelta(days=365)
 """How many points a score's curve has, and how far it looks ahead."""
 _ERASURES: tuple[Action, ...] = ("delete", "expire", "prune")
-_SETTINGS = ("threshold", "redundancy", "duplicates", "max_tokens")
+_SETTINGS = ("threshold", "redundancy", "duplicates", "max_tokens", "when_insufficient")
 """The settings that the inspector changes."""
 
 SESSION = {
@@ -121,8 +128,11 @@ class Inspection(OperationTable[Model]):
 
     def _try_documents(self, caller: Caller, request: models.TryDocumentsRequest) -> models.TryDocumentsAnswer:  # noqa: ARG002
         assert self._retriever is not None
+        config = self._retriever.config
         overrides: Any = {name: value for name in _SETTINGS if (value := getattr(request, name)) is not None}
-        context = self._retriever.retrieve(request.query, when_insufficient=request.when_insufficient, **overrides)
+        context = self._retriever.retrieve(
+            request.query, **{"when_insufficient": admitted_passages(config), **overrides}
+        )
         shown = {each.passage.id: each.passage for each in context.passages}
         texts = {}
         for each in context.trace.candidates:
@@ -130,7 +140,7 @@ class Inspection(OperationTable[Model]):
                 passage = shown.get(each.id) or self._retriever.get(each.id)
                 texts[each.id] = models.CandidateText(title=passage.title, text=passage.text)
         return models.TryDocumentsAnswer(
-            text=quote_documents(context.text) if context.text else "", **_describe_try(context, texts)
+            text=quote_documents(context, config) if context.text else "", **_describe_try(context, texts)
         )
 
     def _find_memories(self, caller: Caller, request: models.FindMemoriesRequest) -> models.FindMemoriesAnswer:

@@ -2,6 +2,7 @@
 
 let fading = null;
 const REORDERING = /[\u202a-\u202e\u2066-\u2069]/g;
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu;
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Return an element. Properties: `on…` are listeners, `class` is the class, others are attributes; false leaves one out. */
@@ -28,6 +29,16 @@ function fill(element, properties, children) {
 /** Return a text with the marks that reorder others shown, such as [U+202E], so that it can't turn round what follows. */
 function showMarks(text) {
   return text.replace(REORDERING, (mark) => `[U+${mark.charCodeAt(0).toString(16).toUpperCase()}]`);
+}
+
+/** Return a name with what nobody sees or types shown by its number, such as [U+200B]. */
+export function spell(name) {
+  return name.replace(UNSEEN, (mark) => `[U+${mark.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);
+}
+
+/** Return a name as an element in its own direction of reading, spelled so that it can be typed. */
+export function nameOf(name) {
+  return make("bdi", {}, spell(name));
 }
 
 /** Return a button. */

@@ -36,9 +36,11 @@ export function drawFlow(answer, open = null) {
   );
 }
 
-/** Mark the rows whose fate differs between two pictures. */
+/** Mark the rows whose fate or verdict differs between two pictures. */
 export function markDifferences(one, other) {
-  const fates = [one, other].map(({ trace }) => new Map(trace.candidates.map((each) => [each.id, each.fate])));
+  const fates = [one, other].map(
+    ({ trace }) => new Map(trace.candidates.map((each) => [each.id, `${each.fate} ${each.verified}`])),
+  );
   for (const row of document.querySelectorAll(".flow li")) {
     const differs = fates[0].get(row.dataset.id) !== fates[1].get(row.dataset.id);
     row.classList.toggle("differs", differs);

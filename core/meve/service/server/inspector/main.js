@@ -3,7 +3,7 @@
 import { ask, hasToken, setToken } from "./api.js";
 import { askForToken } from "./dialogs.js";
 import { showDocuments } from "./documents.js";
-import { alertOf, button, make, whisper } from "./dom.js";
+import { alertOf, button, make, nameOf, whisper } from "./dom.js";
 import { showLog } from "./log.js";
 import { showMemories } from "./memories.js";
 import { showSearch } from "./search.js";
@@ -48,7 +48,7 @@ function explainRights() {
 
 function showWho() {
   const parts = [];
-  if (session.user) parts.push(make("span", {}, "Memory of ", make("strong", {}, session.user)));
+  if (session.user) parts.push(make("span", {}, "Memory of ", make("strong", {}, nameOf(session.user))));
   if (session.user && !session.may_write) parts.push(make("span", { class: "tag" }, "read only"));
   if (hasToken()) parts.push(button("Sign out", signOut));
   document.getElementById("who").replaceChildren(...parts);

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { confirm } from "./dialogs.js";
-import { alertOf, announce, button, count, labelled, make } from "./dom.js";
+import { alertOf, announce, button, count, labelled, make, nameOf, spell } from "./dom.js";
 import { describePlan } from "./memory.js";
 import { listMemories } from "./records.js";
 
@@ -125,7 +125,7 @@ async function exportAll(session) {
     make("a", { href: url, download: `memory-${name}.json` }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   };
-  if (await confirm({ title: `Export the memory of ${session.user}?`, content, action: "Export", act }))
+  if (await confirm({ title: ["Export the memory of ", nameOf(session.user), "?"], content, action: "Export", act }))
     announce("Exported.");
 }
 
@@ -138,18 +138,19 @@ async function forgetAll(session, load) {
     return;
   }
   const act = async (typed) => {
-    if (typed !== session.user) throw new Error(`Type ${session.user} to confirm.`);
+    const accepted = [session.user.trim(), spell(session.user).trim()];
+    if (!accepted.includes(typed)) throw new Error(`Type ${spell(session.user)} to confirm.`);
     await ask("erase_all", { dry_run: false });
   };
   const content = [make("p", {}, describePlan(plan))];
-  const title = `Forget everything about ${session.user}?`;
+  const title = ["Forget everything about ", nameOf(session.user), "?"];
   if (
     await confirm({
       title,
       content,
       action: "Forget everything",
       danger: true,
-      field: `Type ${session.user} to confirm`,
+      field: ["Type ", nameOf(session.user), " to confirm"],
       act,
     })
   ) {

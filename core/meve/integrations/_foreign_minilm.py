@@ -1,0 +1,31 @@
+"""Recognises all-MiniLM-L6-v2 in a framework's embeddings, so that a store's vectors serve as MeVe's own."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from meve._formulas import cosines
+from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder
+
+_PROBES = ("Water tomatoes twice a week.", "Who signed the treaty of 1648?", "def read(file): return file.read()")
+LEAST_COSINE = 0.99
+"""Of the vectors of equal texts. The published weights reach 0.999 with those in eight bits."""
+
+
+def is_shipped_minilm(
+    name: str, embedder: str, embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] | None
+) -> bool:
+    """Return whether foreign embeddings are the model of an embedder, if that is MeVe's MiniLM.
+
+    Args:
+        name: the foreign model's name; one without `minilm` isn't tried.
+        embedder: the name of MeVe's embedder.
+        embed: embeds texts by the foreign model.
+    """
+    if embedder != SHIPPED_MINILM or embed is None or "minilm" not in name.lower():
+        return False
+    foreign, own = np.array(embed(list(_PROBES))), OnnxEmbedder.load_shipped().embed_passages(_PROBES)
+    if foreign.shape != own.shape:
+        return False
+    agreement = [cosines(mine, other[np.newaxis])[0] for mine, other in zip(own, foreign, strict=True)]
+    return bool(min(agreement) >= LEAST_COSINE)
