@@ -8,7 +8,8 @@ model) and WORK/further-mean, the mean of its weights and MODEL's. A second run 
 own makes other examples.
 
 The next round is `--round whole_documents`, with the model that ships as its start. It trains on a GPU where torch has
-one, else on the CPU, and writes a checkpoint every 100 steps: the same command resumes an interrupted training.
+one, else on the CPU, and writes a checkpoint every 100 steps: the same command resumes an interrupted training. A CPU
+without bfloat16 (`lscpu` names neither `avx512_bf16` nor `amx_bf16`) needs `--float32`.
 
 For examples of the mixture the target is the mean of the label and of the probability that the models that ship
 estimate from logit and cosine. So what the verifier has learned stays, and it learns again what its parent knew: with
@@ -103,6 +104,7 @@ def main() -> None:
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
     parser.add_argument("--round", choices=ROUNDS, default="pages")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16, where it is faster")
     given = parser.parse_args()
     base = given.base or dequantize_onnx(VERIFIER_FOLDER, given.work / "base")
     if not all((given.work / f"{name}.jsonl").is_file() for name in ("train", "dev", "test", "made")):
@@ -121,7 +123,7 @@ def main() -> None:
 
     pairs = [pair_of(example) for example in examples]
     targets = [float(e.relevant) if e.target is None else e.target for e in examples]
-    config = replace(CONFIG, seed=given.seed)
+    config = replace(CONFIG, seed=given.seed, bf16=not given.float32)
     trained = fine_tune(base, pairs, given.work / "further", config, report, targets=targets)
     average([base, trained], given.work / "further-mean")
 
