@@ -1,10 +1,15 @@
 """Continues the training of the verifier on near misses, documentation, written pages, and a sample of the mixture.
 
-    python -m recipes.verifier.further --data DATA --work WORK --base MODEL [--faq FOLDER] [--round ROUND] [--seed SEED]
+    python -m recipes.verifier.further --data DATA --work WORK [--base MODEL] [--faq FOLDER] [--round ROUND] [--seed N]
 
-WORK holds what `mixture` wrote; MODEL is the shipped verifier's weights for torch (`meve.training.onnx_dequantize`).
-Writes WORK/further.jsonl, WORK/further (the trained model) and WORK/further-mean, the mean of its weights and MODEL's.
-An interrupted training is resumed. A second run with another seed and a folder of its own makes other examples.
+MODEL is a folder of weights for torch, by default those of the verifier that ships, written to WORK/base. What
+`mixture` writes is made in WORK unless it is there. Writes WORK/further.jsonl (the examples), WORK/further (the trained
+model) and WORK/further-mean, the mean of its weights and MODEL's. A second run with another seed and a folder of its
+own makes other examples.
+
+The next round is `--round whole_documents`, with the model that ships as its start. It trains on a GPU where torch has
+one, else on the CPU, and writes a checkpoint every 100 steps: the same command resumes an interrupted training. A CPU
+without bfloat16 (`lscpu` names neither `avx512_bf16` nor `amx_bf16`) needs `--float32`.
 
 For examples of the mixture the target is the mean of the label and of the probability that the models that ship
 estimate from logit and cosine. So what the verifier has learned stays, and it learns again what its parent knew: with
@@ -26,8 +31,19 @@ from meve.calibration.fitting import raw_scores
 from meve.components._shipped_models import find_fitted_models
 from meve.components.embedders import resolve_embedder
 from meve.components.verifiers import load_verifier
+from meve.components.verifiers._shipped import VERIFIER_FOLDER
 from meve.training import TrainingConfig, fine_tune
-from recipes.verifier import context, contrasts, documentation, exchanged_details, near_misses, pages
+from meve.training.onnx_dequantize import dequantize_onnx
+from recipes.verifier import (
+    context,
+    contrasts,
+    documentation,
+    exchanged_details,
+    mixture,
+    near_misses,
+    pages,
+    whole_documents,
+)
 from recipes.verifier.examples import Example, pair_of, write
 from recipes.verifier.splits import SEED
 from recipes.verifier.train import average
@@ -55,6 +71,8 @@ class Sizes:
     """Examples of the pages."""
     contrasts: int
     """Examples of passages that differ in a detail."""
+    whole_documents: int = 0
+    """Examples of whole small documents."""
 
 
 ROUNDS = {
@@ -70,6 +88,10 @@ ROUNDS = {
         invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=6_000, contrasts=21_000,
         known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
+    "whole_documents": Sizes(
+        invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=9_000, contrasts=9_000,
+        whole_documents=12_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+    ),
 }  # fmt: skip
 
 
@@ -78,11 +100,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
-    parser.add_argument("--base", type=Path, required=True)
+    parser.add_argument("--base", type=Path, help="a folder of weights for torch; by default the shipped verifier's")
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
     parser.add_argument("--round", choices=ROUNDS, default="pages")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16, where it is faster")
     given = parser.parse_args()
+    base = given.base or dequantize_onnx(VERIFIER_FOLDER, given.work / "base")
+    if not all((given.work / f"{name}.jsonl").is_file() for name in ("train", "dev", "test", "made")):
+        mixture.make(given.data, given.work)
     file = given.work / "further.jsonl"
     if not file.is_file():
         write(make_examples(given.data, given.work, given.faq, ROUNDS[given.round], given.seed), file)
@@ -97,9 +123,9 @@ def main() -> None:
 
     pairs = [pair_of(example) for example in examples]
     targets = [float(e.relevant) if e.target is None else e.target for e in examples]
-    config = replace(CONFIG, seed=given.seed)
-    trained = fine_tune(given.base, pairs, given.work / "further", config, report, targets=targets)
-    average([given.base, trained], given.work / "further-mean")
+    config = replace(CONFIG, seed=given.seed, bf16=not given.float32)
+    trained = fine_tune(base, pairs, given.work / "further", config, report, targets=targets)
+    average([base, trained], given.work / "further-mean")
 
 
 def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: int) -> list[Example]:
@@ -108,6 +134,7 @@ def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: 
     manuals = list(documentation.examples(folder, seed, faq))
     written = [e for e in pages.examples(seed) if e.part == "train"] if sizes.pages else []
     compared = [e for e in contrasts.examples(seed) if e.part == "train"] if sizes.contrasts else []
+    whole = [e for e in whole_documents.examples(seed) if e.part == "train"] if sizes.whole_documents else []
     new = [
         *near_misses.invented(sizes.invented, seed),
         *near_misses.spans(sizes.spans, seed),
@@ -116,6 +143,7 @@ def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: 
         *rng.sample(manuals, min(sizes.documentation, len(manuals))),
         *rng.sample(written, min(sizes.pages, len(written))),
         *rng.sample(compared, min(sizes.contrasts, len(compared))),
+        *rng.sample(whole, min(sizes.whole_documents, len(whole))),
     ]
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]

@@ -25,24 +25,29 @@ REPEATED = {
 
 
 def main() -> None:
-    """Make, write and count the examples."""
+    """Make the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    question_examples = [*questions.examples(given.data, SEED), *questions.kept_out(given.data, SEED)]
-    all_examples = [*question_examples, *pairs.examples(given.data / "train", SEED)]
+    make(given.data, given.to)
+
+
+def make(data: Path, to: Path) -> None:
+    """Write the files of examples to a folder and print their counts."""
+    question_examples = [*questions.examples(data, SEED), *questions.kept_out(data, SEED)]
+    all_examples = [*question_examples, *pairs.examples(data / "train", SEED)]
     parts: dict[str, list[Example]] = {
         part: [e for e in all_examples if e.part == part] for part in ("train", "dev", "test")
     }
     parts["train"] = [e for e in parts["train"] for _ in range(REPEATED.get((e.set, e.kind), 1))]
     random.Random(SEED).shuffle(parts["train"])
     parts["made"] = [
-        *chains.examples(questions.untested(given.data), SEED),
-        *claims.examples(given.data / "train", SEED),
+        *chains.examples(questions.untested(data), SEED),
+        *claims.examples(data / "train", SEED),
     ]
     for part, examples in parts.items():
-        write(examples, given.to / f"{part}.jsonl")
+        write(examples, to / f"{part}.jsonl")
         print(f"{part}: {len(examples):,} pairs")
         for (name, kind), count in sorted(Counter((e.set, e.kind) for e in examples).items()):
             print(f"  {name:24} {kind:14} {count:7,}")

@@ -9,7 +9,7 @@ Pages are of eight fields: `cli`, `api` and `trouble` (software), `policy`, `hom
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +54,18 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
             return Example(query=query, passage=passage, relevant=relevant, set=f"pages_{field}", kind=kind, part=part)
 
         sections = page["sections"]
+        title, own = page["title"], [section["text"] for section in sections]
         for at, section in enumerate(sections):
             others = [i for i in range(len(sections)) if i != at]
             for query in section["yes"]:
-                yield example(query, _passage(page, at, rng, amid=True), True)
+                yield example(query, draw_passage(title, own, at, rng, amid=True), True)
                 if rng.random() < BESIDE:
-                    yield example(query, _passage(page, rng.choice(others), rng), False)
+                    yield example(query, draw_passage(title, own, rng.choice(others), rng), False)
                 if rng.random() < ELSEWHERE:
                     row = miner.draw(query, 1, lambda i, n=n, part=part: page_of[i] != n and parts[page_of[i]] == part)
                     yield from (example(query, texts[i], False) for i in row)
         for miss in page["no"]:
-            yield example(miss["q"], _passage(page, miss["near"], rng, amid=True), False)
+            yield example(miss["q"], draw_passage(title, own, miss["near"], rng, amid=True), False)
 
 
 def read_corpus(part: str = "dev", folder: Path = FOLDER) -> tuple[list[Passage], list[tuple[str, set[str]]]]:
@@ -83,15 +84,22 @@ def read_corpus(part: str = "dev", folder: Path = FOLDER) -> tuple[list[Passage]
     return passages, asked
 
 
-def _passage(page: Page, at: int, rng: random.Random, *, amid: bool = False) -> str:
-    """Return a section as a passage, perhaps under the page's title, or if `amid` between its neighbours."""
-    sections: Sequence[Mapping[str, Any]] = page["sections"]
-    chosen = [at]
+def draw_passage(
+    title: str,
+    texts: Sequence[str],
+    at: int,
+    rng: random.Random,
+    *,
+    amid: bool = False,
+    without: Set[int] = frozenset(),
+) -> str:
+    """Return a section as a passage, perhaps under the title, or if `amid` between neighbours that aren't `without`."""
+    first = last = at
     if amid and rng.random() < AMID:
-        first, last = rng.randint(max(0, at - 2), at), rng.randint(at, min(len(sections) - 1, at + 2))
-        chosen = list(range(first, last + 1))
-    texts = [sections[i]["text"] for i in chosen]
-    text = rng.choice(("\n\n", "\n", " ")).join(texts)
+        first, last = rng.randint(max(0, at - 2), at), rng.randint(at, min(len(texts) - 1, at + 2))
+    first = max((i + 1 for i in without if first <= i < at), default=first)
+    last = min((i - 1 for i in without if at < i <= last), default=last)
+    text = rng.choice(("\n\n", "\n", " ")).join(texts[first : last + 1])
     if len(text) > LONGEST:
-        text = sections[at]["text"]
-    return f"{page['title']}\n{text}" if rng.random() < TITLED else text
+        text = texts[at]
+    return f"{title}\n{text}" if rng.random() < TITLED else text

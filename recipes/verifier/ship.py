@@ -4,9 +4,9 @@
 
 The folder is written only if all checks pass. The graph must rank the passages of held-out questions as the original
 model does (Kendall's tau, mean over questions). The calibration is fitted to the quantised graph's scores on
-`dev.jsonl` and the pages and contrasts held out. Everything that was fitted to its scores must be fitted again
-afterwards, in this order: recipes.sentences.fit and recipes.sentences.threshold, recipes.evidence.fit, and for each of
-`--embedder minilm` and `--embedder static` recipes.prior.fit and recipes.sufficiency.fit.
+`dev.jsonl` and the pages, contrasts and whole documents held out. Everything that was fitted to its scores must be
+fitted again afterwards, in this order: recipes.sentences.fit and recipes.sentences.threshold, recipes.evidence.fit, and
+for each of `--embedder minilm` and `--embedder static` recipes.prior.fit and recipes.sufficiency.fit.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.training.onnx_quantize import LEAST_AGREEMENT, quantize_onnx
 from meve.training.verifier_comparison import rows_by_query
 from meve.types import LabelledPair
-from recipes.verifier import contrasts, pages
+from recipes.verifier import contrasts, pages, whole_documents
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
@@ -46,7 +46,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    held_out = [e for e in (*pages.examples(SEED), *contrasts.examples(SEED)) if e.part == "dev"]
+    written = (*pages.examples(SEED), *contrasts.examples(SEED), *whole_documents.examples(SEED))
+    held_out = [e for e in written if e.part == "dev"]
     dev = [pair_of(e) for e in (*Example.read(given.work / "dev.jsonl"), *held_out)]
     rng = random.Random(SEED)
     samples = rng.sample([pair_of(e) for e in Example.read(given.work / "train.jsonl")], SAMPLED)
