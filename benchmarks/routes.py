@@ -3,7 +3,8 @@
     python -m benchmarks.routes [--data DATA] [--fitted]
 
 Prints how many messages outside the tiers (`outside_tiers.txt`: small talk, tasks, general questions, commands to other
-tools) the router leaves to the model, and for how many that look alike but need the memory it reads it. With a data
+tools) get no memories but those that answer them, and how many that look alike but need memories get them. The rules
+were written for the first file; the second one was set aside. With a data
 folder, prints for each set, half and question type the share of right tiers, that of right or heavier ones, and how
 many questions each tier gets. `--fitted` also prints the share of right tiers by a classifier that is fitted to the
 tiers of the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell.
@@ -25,27 +26,33 @@ from meve.routing._classifier import load_classifier, make_features
 from meve.routing._router import route
 from meve.routing._rules import find_intent
 
-OUTSIDE = Path(__file__).with_name("outside_tiers.txt")
+OUTSIDE = [Path(__file__).with_name(f"outside_tiers{half}.txt") for half in ("", "_held_out")]
 NEEDING = "memory"
 """The kind of message that needs the memory."""
 ORDER = list(Tier)
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 
-def print_outside(file: Path = OUTSIDE) -> None:
-    """Print for each kind of message the share that is handled right, and the others."""
+def print_outside(file: Path) -> None:
+    """Print for each kind of message how many are handled right, and the others."""
     kind, messages = "", dict[str, list[str]]()
     for line in file.read_text("utf-8").splitlines():
         if line.startswith("# "):
             kind = line.removeprefix("# ")
         else:
             messages.setdefault(kind, []).append(line)
+    print(file.stem)
     for kind, own in messages.items():
         plans = [plan(text) for text in own]
-        wrong = [each for each in plans if each.needs_memory is not (kind == NEEDING)]
-        print(f"{kind}: {len(own) - len(wrong)} of {len(own)} right")
+        wrong = [each for each in plans if is_unread(each) is (kind == NEEDING)]
+        print(f"  {kind}: {len(own) - len(wrong)} of {len(own)} right")
         for each in wrong:
-            print(f"  {each.question!r}: {each.tier}, {each.intent} ({each.reason})")
+            print(f"    {each.question!r}: {each.tier}, {each.intent} ({each.reason})")
+
+
+def is_unread(chosen: RoutePlan) -> bool:
+    """Return whether a message gets no memories but those that the verifier takes for an answer."""
+    return chosen.intent in ("chat", "task", "general")
 
 
 def plan(text: str, at: datetime | None = None) -> RoutePlan:
@@ -88,7 +95,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder with the sets' folders")
     parser.add_argument("--fitted", action="store_true", help="fit classifiers to the tuning halves as well")
     options = parser.parse_args()
-    print_outside()
+    for file in OUTSIDE:
+        print_outside(file)
     for name, read in SETS.items() if options.data else ():
         cases = read(options.data).cases
         if options.fitted and {case.half for case in cases if case.evidence} == set(HALVES):

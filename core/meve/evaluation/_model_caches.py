@@ -133,6 +133,7 @@ class SharedVerifier:
     def __init__(self, inner: Verifier) -> None:
         self._inner, self.name, self.calibration = inner, inner.name, inner.calibration
         self._scores: dict[tuple[str, str], tuple[float, float]] = {}
+        self._sentences: dict[tuple[str, str, TextSpans], FloatArray] = {}
         self._spared_seconds = [0.0]
 
     def take_spared_seconds(self) -> float:
@@ -143,6 +144,7 @@ class SharedVerifier:
     def clear(self) -> None:
         """Forget all scores and saved seconds."""
         self._scores.clear()
+        self._sentences.clear()
         self._spared_seconds[0] = 0.0
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
@@ -175,7 +177,12 @@ class SharedVerifier:
         """
         if not isinstance(self._inner, SentenceVerifier):
             raise ModelError(f"{self.name} can't score sentences: check `scores_sentences` first")
-        return self._inner.score_sentences(query, passages, sentences)
+        keys = [(query, text, tuple(spans)) for text, spans in zip(passages, sentences, strict=True)]
+        missing = [n for n, key in enumerate(keys) if key not in self._sentences]
+        if missing:
+            scored = self._inner.score_sentences(query, [passages[n] for n in missing], [sentences[n] for n in missing])
+            self._sentences.update((keys[n], scores) for n, scores in zip(missing, scored, strict=True))
+        return [self._sentences[key] for key in keys]
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return the verifier under another calibration; both share the cached scores."""

@@ -138,7 +138,7 @@ def run_routing(options: RoutingOptions, progress: StageProgress = lambda *_: No
 def sample_cases(cases: Sequence[RoutingCase], count: int | None, seed: int) -> list[RoutingCase]:
     """Return at most `count` cases of each half, drawn by a hash of their ids; None for all."""
     kept: list[RoutingCase] = []
-    for half in dict.fromkeys(case.half for case in cases):
+    for half in HALVES:  # the table half first, so that an interrupted run has it
         of_half = [case for case in cases if case.half == half]
         of_half.sort(key=lambda case: sha256(f"{seed} {case.id}".encode()).digest())
         kept += of_half[:count]
