@@ -25,6 +25,7 @@ from meve.routing import RoutePlan, RouterConfig, Tier
 from meve.routing._classifier import load_classifier, make_features
 from meve.routing._router import route
 from meve.routing._rules import find_intent
+from meve.routing._tiers import needs_nearest
 
 OUTSIDE = [Path(__file__).with_name(f"outside_tiers{half}.txt") for half in ("", "_held_out")]
 NEEDING = "memory"
@@ -52,7 +53,7 @@ def print_outside(file: Path) -> None:
 
 def is_unread(chosen: RoutePlan) -> bool:
     """Return whether a message gets no memories but those that the verifier takes for an answer."""
-    return chosen.intent in ("chat", "task", "general")
+    return chosen.intent in ("chat", "task", "general") and not needs_nearest(chosen)
 
 
 def plan(text: str, at: datetime | None = None) -> RoutePlan:

@@ -2,6 +2,9 @@
 
 import pytest
 
+from meve.routing import MemoryRouter
+from meve.routing._tiers import needs_nearest
+
 UNREAD = ("chat", "task", "general")
 
 
@@ -47,9 +50,14 @@ def test_message_outside_the_tiers_gets_no_memories_that_do_not_answer_it(router
     ],
 )
 def test_message_that_needs_the_memory_gets_memories(router, message):
-    assert router.plan(message).intent not in UNREAD
+    plan = router.plan(message)
+    assert plan.intent not in UNREAD or needs_nearest(plan)
 
 
-def test_task_about_the_user_gets_memories_and_its_answer_needs_no_evidence(router):
-    plan = router.plan("Write an email to my landlord about the leak.")
-    assert (plan.intent, plan.needs_memory) == ("advice", False)
+def test_task_about_the_user_gets_memories_and_other_tasks_none(static_memory):
+    static_memory.add("My landlord is called Zbigniew.", user_id="alice")
+    router = MemoryRouter(static_memory, user_id="alice")
+    about, other = map(router.recall, ("Write an email to my landlord about the leak.", "Write a haiku about fog."))
+    assert [record.text for record in about.records] == ["My landlord is called Zbigniew."]
+    assert other.records == ()
+    assert not about.plan.needs_memory

@@ -306,10 +306,17 @@ def find_intent(question: str) -> Finding:
         if rule.pattern.search(text):
             if rule.intent == "general" and _ABOUT_SELF.search(_HOW_TO.sub("", text)):
                 continue
-            if rule.intent == "task" and _OWNS.search(text):
-                return Finding(intent="advice", reason="it is a task about the user")
             return Finding(intent=rule.intent, reason=rule.reason)
     return Finding(intent=None, reason="no rule tells")
+
+
+def is_about_user(task: str) -> bool:
+    """Return whether a task names something of the user, so that memories matter that don't answer a question.
+
+    >>> is_about_user("Draft a card for my mother"), is_about_user("Draft a toast for any wedding")
+    (True, False)
+    """
+    return _OWNS.search(_normalize(task)) is not None
 
 
 def asks_for_history(question: str) -> bool:
