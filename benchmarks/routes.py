@@ -1,15 +1,19 @@
 """Measure how often the router chooses the tier of a question's type, for all questions of the sets, without a memory.
 
-    python -m benchmarks.routes --data DATA [--fitted]
+    python -m benchmarks.routes [--data DATA] [--fitted]
 
-Prints for each set, half and question type the share of right tiers, that of right or heavier ones, and how many
-questions each tier gets. `--fitted` also prints the share of right tiers by a classifier that is fitted to the tiers of
-the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell.
+Prints how many messages outside the tiers (`outside_tiers.txt`: small talk, tasks, general questions, commands to other
+tools) get no memories but those that answer them, and how many that look alike but need memories get them. The rules
+were written for the first file; the second one was set aside. With a data
+folder, prints for each set, half and question type the share of right tiers, that of right or heavier ones, and how
+many questions each tier gets. `--fitted` also prints the share of right tiers by a classifier that is fitted to the
+tiers of the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell.
 """
 
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,20 +21,45 @@ import numpy as np
 from meve.components.embedders import ACCURATE, resolve_embedder
 from meve.evaluation.experiments.routing.cases import HALVES, RoutingCase
 from meve.evaluation.experiments.routing.experiment import SETS
-from meve.routing import RouterConfig, Tier
+from meve.routing import RoutePlan, RouterConfig, Tier
 from meve.routing._classifier import load_classifier, make_features
 from meve.routing._router import route
 from meve.routing._rules import find_intent
+from meve.routing._tiers import needs_nearest
 
+OUTSIDE = [Path(__file__).with_name(f"outside_tiers{half}.txt") for half in ("", "_held_out")]
+NEEDING = "memory"
+"""The kind of message that needs the memory."""
 ORDER = list(Tier)
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 
-def choose_tier(case: RoutingCase) -> Tier:
-    """Return the tier that rules and classifier choose."""
-    return route(
-        case.text, now=case.at, config=RouterConfig(), classifier=load_classifier(), ask_llm=None
-    ).tier  # fmt: skip
+def print_outside(file: Path) -> None:
+    """Print for each kind of message how many are handled right, and the others."""
+    kind, messages = "", dict[str, list[str]]()
+    for line in file.read_text("utf-8").splitlines():
+        if line.startswith("# "):
+            kind = line.removeprefix("# ")
+        else:
+            messages.setdefault(kind, []).append(line)
+    print(file.stem)
+    for kind, own in messages.items():
+        plans = [plan(text) for text in own]
+        wrong = [each for each in plans if is_unread(each) is (kind == NEEDING)]
+        print(f"  {kind}: {len(own) - len(wrong)} of {len(own)} right")
+        for each in wrong:
+            print(f"    {each.question!r}: {each.tier}, {each.intent} ({each.reason})")
+
+
+def is_unread(chosen: RoutePlan) -> bool:
+    """Return whether a message gets no memories but those that the verifier takes for an answer."""
+    return chosen.intent in ("chat", "task", "general") and not needs_nearest(chosen)
+
+
+def plan(text: str, at: datetime | None = None) -> RoutePlan:
+    """Return what rules and classifier plan."""
+    now = at or datetime.now(UTC)
+    return route(text, now=now, config=RouterConfig(), classifier=load_classifier(), ask_llm=None)
 
 
 def print_fitted(name: str, cases: Sequence[RoutingCase]) -> None:
@@ -50,7 +79,7 @@ def print_fitted(name: str, cases: Sequence[RoutingCase]) -> None:
 
 def print_shares(name: str, cases: Sequence[RoutingCase]) -> None:
     """Print a line of shares and numbers."""
-    chosen = [choose_tier(case) for case in cases]
+    chosen = [plan(case.text, case.at).tier for case in cases]
     pairs = [(case.tier, tier) for case, tier in zip(cases, chosen, strict=True) if case.tier is not None]
     counts = Counter(chosen)
     line = f"{name:56} {len(cases):5}"
@@ -64,10 +93,12 @@ def print_shares(name: str, cases: Sequence[RoutingCase]) -> None:
 def main() -> None:
     """Print the shares of each set, half and question type."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the sets' folders")
+    parser.add_argument("--data", type=Path, help="the folder with the sets' folders")
     parser.add_argument("--fitted", action="store_true", help="fit classifiers to the tuning halves as well")
     options = parser.parse_args()
-    for name, read in SETS.items():
+    for file in OUTSIDE:
+        print_outside(file)
+    for name, read in SETS.items() if options.data else ():
         cases = read(options.data).cases
         if options.fitted and {case.half for case in cases if case.evidence} == set(HALVES):
             print_fitted(name, cases)

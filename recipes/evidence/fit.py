@@ -29,12 +29,11 @@ from meve.components._shipped_models import EVIDENCE
 from meve.components.embedders import resolve_embedder
 from meve.components.evidence import FITS, INPUTS, INTERCEPT, EvidenceModel
 from meve.components.verifiers import load_verifier
-from meve.evaluation._model_caches import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder, DiskCachedVerifier
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments._experiment import CACHE
+from meve.evaluation.experiments._experiment import CACHE, SCORES
 from meve.types import FloatArray
-from recipes.cached_scores import CachedVerifier
 from recipes.verifier import contrasts
 from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, part_of, unseen
@@ -122,7 +121,7 @@ def sample_asked(asked: Asked, *, answered: bool) -> Asked:
 def list_candidates(name: str, passages: Iterable[Passage], asked: Asked, cache: Path) -> tuple[FloatArray, np.ndarray]:
     """Return the inputs of all candidates, shape (n, 3), NaN where unknown, and which are relevant, shape (n,)."""
     embedder = DiskCachedEmbedder(resolve_embedder("minilm"), cache / CACHE)
-    verifier = CachedVerifier(load_verifier(), cache)
+    verifier = DiskCachedVerifier(load_verifier(), cache / SCORES)
     retriever = Retriever.from_passages(list(passages), embedder=embedder, verifier=verifier)
     start = EvidenceModel(name="start", verifier=retriever.verifier.name, embedder=embedder.name, fits=START)
     retriever.engine = replace(retriever.engine, evidence=start)

@@ -24,13 +24,12 @@ from meve.components._shipped_models import PRIOR
 from meve.components.embedders import resolve_embedder
 from meve.components.verification_prior import FEATURES, FittedPrior, extract_candidate_features
 from meve.components.verifiers import load_verifier
-from meve.evaluation._model_caches import DiskCachedEmbedder
+from meve.evaluation._model_caches import DiskCachedEmbedder, DiskCachedVerifier
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
-from meve.evaluation.experiments._experiment import CACHE
+from meve.evaluation.experiments._experiment import CACHE, SCORES
 from meve.pipeline.phases.cascade import LEAST_SCORED
 from meve.types import Candidate, FloatArray, Passage, Query
-from recipes.cached_scores import CachedVerifier
 from recipes.evidence.fit import PAGES, QUESTIONS, SECTIONS, read_sections, sample_asked
 from recipes.sufficiency.contexts import NoEstimator
 from recipes.verifier.pages import read_corpus
@@ -118,7 +117,7 @@ def score_candidates(
     """
     cached = DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE)
     watcher = Watcher()
-    verifier = CachedVerifier(load_verifier(), cache)
+    verifier = DiskCachedVerifier(load_verifier(), cache / SCORES)
     retriever = Retriever.from_passages(passages, embedder=cached, verifier=verifier)
     retriever.engine = replace(retriever.engine, prior=watcher, estimator=NoEstimator())
     x, y, asked_by = [], [], []

@@ -7,12 +7,11 @@ from pathlib import Path
 from meve import Context, Retriever
 from meve.components.embedders import resolve_embedder
 from meve.components.verifiers import load_verifier
-from meve.evaluation._model_caches import DiskCachedEmbedder
-from meve.evaluation.experiments._experiment import CACHE
+from meve.evaluation._model_caches import DiskCachedEmbedder, DiskCachedVerifier
+from meve.evaluation.experiments._experiment import CACHE, SCORES
 from meve.evaluation.types import EvaluationSet, Question
 from meve.ports import Embedder, Verifier
 from meve.types import ContextPassage, Passage
-from recipes.cached_scores import CachedVerifier
 
 LabelledContext = tuple[str, Context, bool]
 """A question, its retrieved context, and whether the context carries the answer."""
@@ -69,7 +68,7 @@ def retrieve_from_pools(
 def _open(embedder: str | None, verifier: str | None, cache: Path) -> tuple[Embedder, Verifier]:
     return (
         DiskCachedEmbedder(resolve_embedder(embedder), cache / CACHE),
-        CachedVerifier(load_verifier(verifier), cache),
+        DiskCachedVerifier(load_verifier(verifier), cache / SCORES),
     )
 
 

@@ -166,7 +166,7 @@ def test_shortened_turn_is_evidence_only_with_all_words_of_the_answer(static_mem
 def test_smaller_sample_is_the_beginning_of_a_larger_one(data):
     cases = read_locomo_cases(data).cases
     one, two = sample_cases(cases, 1, 42), sample_cases(cases, 2, 42)
-    assert [case.half for case in two] == ["tuning", "tuning", "table", "table"]
+    assert [case.half for case in two] == ["table", "table", "tuning", "tuning"]
     assert [case.id for case in one] == [two[0].id, two[2].id]
 
 
@@ -203,6 +203,14 @@ def test_figures_hold_recall_tokens_routes_and_abstention(finished):
     frequencies = [results.value(routes, "all types", tier).value for tier in Tier]
     assert sum(frequencies) == pytest.approx(1.0)
     assert {c.system for c in results.curves} >= {"no answer in the memory", "answerable"}
+
+
+def test_full_history_holds_all_evidence_and_all_tokens_of_the_user(finished):
+    results, _ = finished
+    half = "locomo, table half"
+    assert results.value(f"{half}: all evidence", "full history", "all evidence @ own").value == 1.0
+    shown = results.value(f"{half}: tokens", "full history", "tokens @ own").value
+    assert shown == results.value(f"{half}: tokens", "history, newest", "tokens @ 2000").value
 
 
 def test_fixed_tiers_are_measured_at_equal_and_at_own_budgets(finished):

@@ -9,14 +9,14 @@ import pytest
 
 from meve.calibration.probability_maps import PlattCalibration
 from meve.evaluation._journal import Journal
-from meve.evaluation._model_caches import SharedVerifier
+from meve.evaluation._model_caches import DiskCachedSentenceVerifier, SharedVerifier
 from meve.evaluation._set_runner import ask_system, run_set
 from meve.evaluation.experiments._experiment import RetrievalOptions, load_components
 from meve.evaluation.systems import IndexedPassages
 from meve.evaluation.types import EMPTY_OUTPUT, EvaluationSet, Question, SharedComponents, System, SystemOutput
 from meve.pipeline.config import RetrieverConfig
 from meve.testing.fakes import WordCounter, WordEmbedder
-from meve.types import Passage
+from meve.types import Passage, TextSpans
 
 SLOW = 0.03
 
@@ -98,6 +98,35 @@ def test_cleared_scores_are_computed_again_and_not_charged(counting):
     assert shared.take_spared_seconds() == 0
     shared.score("q", ["aaa"])
     assert counting.read == ["aaa", "aaa"]
+
+
+class CountingSentences(Counting):
+    """It also scores sentences, by their number of characters."""
+
+    scores_sentences = True
+
+    def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[np.ndarray]:
+        self.read += passages
+        return [np.array([end - start for start, end in spans], dtype=np.float32) for spans in sentences]
+
+
+def test_sentences_are_scored_once_in_the_order_given(clock):
+    inner = CountingSentences(PlattCalibration(), clock)
+    shared = SharedVerifier(inner)
+    for passages in (["aaa b"], ["cc", "aaa b"]):
+        scored = shared.score_sentences("q", passages, [[(0, 3), (4, 5)] if " " in p else [(0, 2)] for p in passages])
+        assert [row.tolist() for row in scored] == [[3, 1] if " " in p else [2] for p in passages]
+    assert inner.read == ["aaa b", "cc"]
+
+
+def test_scores_on_disk_are_read_by_the_next_verifier_and_sentences_scored_anew(clock, tmp_path):
+    for expected in (3, 1):  # the probe and two texts, then the probe
+        inner = CountingSentences(PlattCalibration(), clock)
+        cached = DiskCachedSentenceVerifier(inner, tmp_path / "scores.sqlite")
+        assert cached.raw_scores("q", ["aaa", "b"]).tolist() == [4, 2]
+        assert len(inner.read) == expected
+        assert cached.scores_sentences
+        assert cached.score_sentences("q", ["aaa"], [[(0, 3)]])[0].tolist() == [3]
 
 
 def test_peer_weights_override_verifier_model(tmp_path):

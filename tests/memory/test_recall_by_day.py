@@ -69,8 +69,17 @@ def test_small_budget_shows_the_best_sentences_of_the_best_memories(static_memor
     assert [p.passage.text for p in large.passages] == [record.text for record in large.records]
 
 
+def test_larger_budget_shows_the_best_sentences_of_the_best_memory_if_that_exceeds_it(static_memory, clock):
+    tell(static_memory, clock, f"{WEATHER * 30}I planted tomatoes by the old wall. {WEATHER * 30}", "I like pears.")
+    recall = static_memory.search(QUESTION, user_id="ann", max_tokens=300)
+    assert "by the old wall" in recall.text
+    assert "…" in recall.text
+    assert recall.tokens <= 300
+    assert len(recall.records[0].text) > len(recall.text)
+
+
 @pytest.mark.parametrize("budget", [257, 400])
-def test_larger_budget_cuts_nothing(static_memory, clock, budget):
+def test_larger_budget_cuts_no_other_memory(static_memory, clock, budget):
     tell(static_memory, clock, "I planted tomatoes by the old wall.")
     tell(static_memory, clock, f"I planted tomatoes beside the beans. {WEATHER * 25}")
     recall = static_memory.search(QUESTION, user_id="ann", max_tokens=budget)

@@ -1,5 +1,6 @@
 """Passages below headings: counted once each, numbered by rank, and cut where a small budget can't hold the best."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 import pytest
@@ -62,6 +63,22 @@ def test_small_budget_cuts_one_of_the_best_if_enough_of_it_fits(words, max_token
     packed = budget(given, counter, max_tokens=max_tokens, separator=" ", cut=cut)
     assert packed.text.split().count("b") == kept
     assert packed.tokens == counter.count(packed.text) <= max_tokens
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        ((1_000, 20, 20), {"a": 360, "b": 20, "c": 20}),
+        ((20, 1_000, 20), {"a": 20, "c": 20}),  # not the best
+        ((100, 350, 20), {"a": 100, "c": 20}),  # fits by itself
+    ],
+)
+def test_larger_budget_cuts_the_best_if_it_exceeds_the_budget_by_itself(words, kept):
+    counter = FunctionTokens(lambda text: len(text.split()))
+    given = [dated(id, count, "") for id, count in zip("abc", words, strict=True)]
+    packed = budget(given, counter, max_tokens=400, separator=" ", cut=cut)
+    assert Counter(packed.text.split()) == kept
+    assert packed.tokens == sum(kept.values())
 
 
 def test_only_the_first_three_are_cut():

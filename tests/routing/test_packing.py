@@ -2,11 +2,14 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 
 from meve.memory import GovernedMemory, format_recall
 from meve.routing import MemoryRouter, RouterConfig
+from meve.routing._packing import pack
+from meve.routing._reader import MemoryReader
 from meve.routing._tiers import _trim
 from meve.types import Candidate, Passage
 
@@ -90,6 +93,30 @@ def test_memory_that_exceeds_the_budget_is_shortened_to_what_answers(static_memo
     assert recall.tokens <= 120
     assert recall.records[0].text.endswith("by the lake.")  # the record is whole
     assert "Zbigniew" in format_recall(static_memory, recall)
+
+
+class RatedReader(MemoryReader):
+    """A reader that records the memories whose sentences it rates."""
+
+    rated: ClassVar[list[str]] = []
+
+    def rate(self, question, candidate, spans):
+        self.rated.append(candidate.id)
+        return super().rate(question, candidate, spans)
+
+
+@pytest.mark.parametrize(("budget", "rated"), [(200, ["long"]), (60, [])])
+def test_long_memory_is_shortened_only_where_better_ones_leave_room(static_memory, clock, budget, rated):
+    short = [static_memory.add(f"Our plumber is called Zbigniew {'Z' * n}.", user_id="alice") for n in range(8)]
+    static_memory.add(f"{FILLER} We have a plumber. {FILLER}", id="long", user_id="alice")
+    RatedReader.rated.clear()
+    reader = RatedReader(memory=static_memory, user_id="alice", search={})
+    found = {c.id: c for c in reader.look("plumber").candidates}
+    ordered = [found[record.id] for record in short[:4]] + [found["long"]]
+    tokens = static_memory._runtime.tokens
+    packed = pack("What is our plumber called?", ordered, reader, tokens, max_tokens=budget, by_time=False)
+    assert RatedReader.rated == rated
+    assert len(packed.selection.kept) >= 4
 
 
 def test_weak_memories_do_not_fill_the_budget(static_memory, clock):

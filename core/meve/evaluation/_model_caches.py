@@ -1,4 +1,4 @@
-"""Caches around models: passages' vectors on disk across evaluations, queries' vectors and scores in memory."""
+"""Caches around models: of passages' vectors and of scores, on disk, and of queries' vectors, in memory."""
 
 import hashlib
 import json
@@ -18,6 +18,7 @@ from meve.types import FloatArray, TextSpans
 
 PROBE_TEXT = "Which weights are these?"
 """The text whose vector tells models of the same name but other weights apart."""
+_PROBE_PASSAGE = "The text whose score tells models of the same name apart."
 _BATCH = 256
 """Texts that are embedded between two commits: the most that an interruption loses."""
 
@@ -132,6 +133,7 @@ class SharedVerifier:
     def __init__(self, inner: Verifier) -> None:
         self._inner, self.name, self.calibration = inner, inner.name, inner.calibration
         self._scores: dict[tuple[str, str], tuple[float, float]] = {}
+        self._sentences: dict[tuple[str, str, TextSpans], FloatArray] = {}
         self._spared_seconds = [0.0]
 
     def take_spared_seconds(self) -> float:
@@ -142,6 +144,7 @@ class SharedVerifier:
     def clear(self) -> None:
         """Forget all scores and saved seconds."""
         self._scores.clear()
+        self._sentences.clear()
         self._spared_seconds[0] = 0.0
 
     def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
@@ -174,10 +177,76 @@ class SharedVerifier:
         """
         if not isinstance(self._inner, SentenceVerifier):
             raise ModelError(f"{self.name} can't score sentences: check `scores_sentences` first")
-        return self._inner.score_sentences(query, passages, sentences)
+        keys = [(query, text, tuple(spans)) for text, spans in zip(passages, sentences, strict=True)]
+        missing = [n for n, key in enumerate(keys) if key not in self._sentences]
+        if missing:
+            scored = self._inner.score_sentences(query, [passages[n] for n in missing], [sentences[n] for n in missing])
+            self._sentences.update((keys[n], scores) for n, scores in zip(missing, scored, strict=True))
+        return [self._sentences[key] for key in keys]
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return the verifier under another calibration; both share the cached scores."""
         other = copy(self)
         other._inner, other.calibration = self._inner.with_calibration(calibration), calibration
         return other
+
+
+class DiskCachedVerifier:
+    """A verifier that keeps raw scores in a SQLite file, and scores no sentences.
+
+    Evaluations and recipes that ask the same questions can share the file. The key is the model's name and the score of
+    a probe, with question and text.
+    """
+
+    def __init__(self, inner: Verifier, file: Path) -> None:
+        self._inner, self.name, self.calibration = inner, inner.name, inner.calibration
+        self._model = f"{inner.name} {inner.raw_scores(PROBE_TEXT, [_PROBE_PASSAGE])[0]:.5f}"
+        self._file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._open()) as database, database:
+            database.execute("CREATE TABLE IF NOT EXISTS scores (key BLOB PRIMARY KEY, score REAL) WITHOUT ROWID")
+
+    def raw_scores(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Return the raw scores, shape (n,), in the order given."""
+        keys = [hashlib.sha256("\0".join((self._model, query, text)).encode()).digest() for text in passages]
+        with closing(self._open()) as database, database:
+            found = [database.execute("SELECT score FROM scores WHERE key = ?", (key,)).fetchone() for key in keys]
+            missing = [n for n, row in enumerate(found) if row is None]
+            scores = np.array([0.0 if row is None else row[0] for row in found], dtype=np.float32)
+            if missing:
+                scores[missing] = self._inner.raw_scores(query, [passages[n] for n in missing])
+                rows = [(keys[n], float(scores[n])) for n in missing]
+                database.executemany("INSERT OR REPLACE INTO scores VALUES (?, ?)", rows)
+        return scores
+
+    def score(self, query: str, passages: Sequence[str]) -> FloatArray:
+        """Return calibrated probabilities, shape (n,), in the order given."""
+        return self.calibration.apply(self.raw_scores(query, passages))
+
+    def with_calibration(self, calibration: Calibration) -> Self:
+        """Return the same verifier and file with another calibration."""
+        other = copy(self)
+        other._inner, other.calibration = self._inner.with_calibration(calibration), calibration
+        return other
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._file, timeout=60)
+
+
+class DiskCachedSentenceVerifier(DiskCachedVerifier):
+    """The same, but it scores sentences, each time anew, if the wrapped verifier does."""
+
+    @property
+    def scores_sentences(self) -> bool:
+        """Whether the verifier can rate sentences."""
+        return isinstance(self._inner, SentenceVerifier) and self._inner.scores_sentences
+
+    def score_sentences(self, query: str, passages: Sequence[str], sentences: Sequence[TextSpans]) -> list[FloatArray]:
+        """Return for each passage the verifier's own probabilities of its sentences.
+
+        Raises:
+            ModelError: the verifier can't score sentences.
+        """
+        if not isinstance(self._inner, SentenceVerifier):
+            raise ModelError(f"{self.name} can't score sentences: check `scores_sentences` first")
+        return self._inner.score_sentences(query, passages, sentences)

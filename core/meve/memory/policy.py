@@ -102,6 +102,9 @@ class Relevance(_PolicySection):
     """Share of the word term of the turn after it."""
     said_then: Fraction = 0.2
     """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
+    teller: Fraction = 0.15
+    """What the assistant said has so much less relevance to a question that says `I` or `my`, and so much more to one
+    for what `you said`."""
 
 
 class Ranking(_PolicySection):

@@ -16,8 +16,9 @@ from meve.types import Candidate, Dropped, Selection
 
 _LARGEST_SHARE = 0.9
 """The share of the budget that one memory may take. A longer one is shortened to its best sentences."""
-_SHORTENED = 8
-"""The number of memories, the best first, that are shortened instead of left out."""
+_SHORTENED, _LARGEST_USE = 8, 0.5
+"""The number of memories, the best first, that are shortened instead of left out, and the largest share of the budget
+that better ones may have taken: no shortened one fits beside more, and rating its sentences takes long."""
 _SEPARATOR = "\n"
 
 
@@ -62,10 +63,14 @@ def _shorten_long(
     question: str, candidates: Sequence[Candidate], reader: MemoryReader, tokens: TokenCounter, max_tokens: int
 ) -> list[Candidate]:
     most = int(_LARGEST_SHARE * max_tokens)
-    return [
-        _shorten(question, reader, tokens, c, most) if n < _SHORTENED and (c.tokens or 0) > most else c
-        for n, c in enumerate(candidates)
-    ]
+    fitted, used = [], 0
+    for n, candidate in enumerate(candidates):
+        if n < _SHORTENED and (candidate.tokens or 0) > most and used <= _LARGEST_USE * max_tokens:
+            candidate = _shorten(question, reader, tokens, candidate, most)
+        size = candidate.tokens or 0
+        used += size if used + size <= max_tokens else 0
+        fitted.append(candidate)
+    return fitted
 
 
 def _shorten(question: str, reader: MemoryReader, tokens: TokenCounter, candidate: Candidate, most: int) -> Candidate:

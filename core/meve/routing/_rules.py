@@ -14,6 +14,11 @@ _WEEKDAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _COUNTED = "an?|one|two|three|four|five|six|seven|eight|ten|few|several|couple of"
 _SELF = r"(?:i|me|my|mine|myself|we|us|our|ours)"
 _ABOUT_SELF = re.compile(rf"\b{_SELF}\b")
+_HOW_TO = re.compile(
+    r"^(?:(?:can|could|would|will) you (?:please )?(?:tell|show|teach|explain to) me )?"
+    r"(?:how (?:do|can|should|would|could) (?:i|we)\b)?"
+)
+_OWNS = re.compile(r"\b(?:i|my|mine|our|ours|we)\b")
 _ALL_OF_SELF = (
     r"(?:me|us|myself|my (?:life|person|background|situation|profile))\b"
     r"(?=\W*(?:$|so\b|from\b|this\b|in\b|and my\b|[:,]))"
@@ -33,6 +38,11 @@ _OPENER = (
     r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
     r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
 )
+_OWN = r"(?:i|my|mine|myself|we|our|ours|us)"
+_ADVICE_NOUN = r"(?:advice|suggestions?|recommendations?|opinion|view|answer|idea|first|last|previous|earlier)"
+_PRAISE = (
+    r"(?:brilliant|fantastic|excellent|wonderful|amazing|impressive|lovely|great|perfect|funny|helpful|kind|sweet)"
+)
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _SEASON = r"(?:spring|summer|autumn|fall|winter|holidays?|vacation|christmas|easter)"
 _TIME = (
@@ -50,6 +60,7 @@ _DONE = (
     r"(?:all )?(?:do|done|doing|been (?:up to|doing)|up to|get(?:ting)? up to|get(?:ting)? done|gotten done|accomplish"
     r"(?:ed)?|achieved?|experienced?|see|seen|visit(?:ed)?|explored?)"
 )
+_PERSON = r"(?:i|me|my|we|us|our|you|your|he|she|they|his|her|their|it|its|the|this|that|these|those)\b"
 _HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|believe in|want|need|usually \w+)"
 
 
@@ -82,6 +93,26 @@ _RULES = (
         rf"^(?:{_OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
         r"|how do you do|who are you|what can you do"
         r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?! with\b)(?: \w+){0,3}[ ?!.]*$",
+    ),
+    _rule(
+        "chat", "it is about the assistant or says how the user takes an answer",
+        rf"^(?!.*\b{_OWN}\b)(?:(?:what(?:'s| is)|what are) your (?!{_ADVICE_NOUN})\w+"
+        r"|(?:do|can|will) you (?:ever |really |actually )?(?:sleep|eat|dream|feel|think|exist|learn|breathe|age)"
+        r"|who (?:made|built|created|trained|programmed) you|are you (?:an? )?\w+)(?:,? \w+){0,3}[ ?!.]*$",
+        rf"^(?!.*\b(?:{_OWN}|\d+)\b)(?:(?:hm+|oh|ah|aha|ha(?:ha)+|ugh|oops|phew|well|morning|evening|afternoon|cheers"
+        rf"|{_PRAISE}|fair enough|makes sense|never mind then)\b|(?:that|this|it)(?:'s| is| was| made|'ll| sounds?"
+        rf"| helps?)\b.*\b(?:{_PRAISE}|laugh|smile|enough|all|kind|sense)\b|you(?:'re| are) |talk to you|see you"
+        r"|nice to meet|i (?:see|understand|appreciate|agree)\b|good to (?:hear|know))[^?]{0,40}$",
+    ),
+    _rule(
+        "task", "it is a command that other tools carry out",
+        rf"^(?!.*\b{_OWN}\b)(?:please |can you |could you )*"
+        r"(?:(?:set|start|cancel) (?:a|an|the) (?:timer|alarm|reminder)"
+        r"|remind me (?:to|in|at|on)\b|(?:turn|switch|dim|play|stop|pause|resume|mute|unmute|google|open|close)\b"
+        r"|search (?:for|online|the)\b|(?:call|order|book) (?:a|an|me a) (?:taxi|cab|car)\b)[^?]*$",
+        rf"^(?!.*\b{_OWN}\b)what(?:'s| is) the (?:time|date|day)(?: \w+){{0,2}}[ ?]*$", r"^what time is it\b",
+        rf"^(?!.*\b{_OWN}\b)(?:what(?:'s| is|'ll| will) (?:the )?(?:weather|forecast)\b"
+        r"|will it (?:rain|snow|be (?:sunny|hot|cold|windy))\b)",
     ),
     _rule(
         "overview", "it asks for all that is known of the user",
@@ -195,7 +226,13 @@ _RULES = (
         "task", "it is a task to carry out",
         r"^(?:please,? |can you |could you |would you |will you |i (?:want|need) you to |help me (?:to )?|let's )*"
         r"(?:write|draft|compose|translate|rewrite|rephrase|proofread|fix|debug|generate|create|code|implement|convert"
-        r"|format|calculate|solve|correct|edit|shorten|expand|paraphrase|sing|roleplay|pretend|make up|brainstorm)\b",
+        r"|format|calculate|solve|correct|edit|shorten|expand|paraphrase|sing|roleplay|pretend|make up|brainstorm"
+        r"|come up with|invent|spell|round|work out)\b",
+        r"^(?:please )?(?:turn|put|check|sort|rank|make|count|summari[sz]e|explain|order|arrange|find)\b.{0,60}"
+        r"\b(?:this|these|the following|words?|line|text|sentence|paragraph|error)\b[^:]{0,40}:",
+        r"^count the (?:vowels|letters|words|characters|syllables)\b", r"^how (?:do|would) you (?:spell|pronounce)\b",
+        r"^(?:give me|what(?:'s| is)) (?:a |an |another )?(?:synonyms?|antonyms?|words?|rhymes?) (?:for|of)\b",
+        r"^(?:what(?:'s| is)|how much is) [\d.,]+ (?:%|percent of|times|plus|minus|divided by|[-+*/x])",
         r"^(?:tell me a (?:joke|story|riddle)|make (?:me )?an? (?:poem|song|story|list of (?!all|my|the things i)))",
     ),
     _rule(
@@ -239,8 +276,12 @@ _RULES = (
         r"^(?:(?:can|could|would|will) you (?:please )?(?:tell|show|teach|explain to) me )?"
         r"(?:how (?:do|can|should|would|could) (?:i|you|we|one)|how to"
         r"|what(?:'s| is) the (?:best|easiest|right) way)\b",
-        r"^(?:what does .{1,60} mean|define|explain|what(?:'s| is) the (?:meaning|definition|capital|population"
-        r"|formula) (?:of|for))\b",
+        r"^(?:what does .{1,60} (?:mean|stand for)|define|explain|what(?:'s| is) the (?:meaning|definition|capital"
+        r"|population|formula) (?:of|for))\b", rf"^how (?:do (?!{_PERSON})\w{{2,}}s|does an? \w+(?: \w+)?) work\W*$",
+        rf"^(?:why|how) (?:do|are) (?!{_PERSON})\w{{2,}}s \w+\W*$",
+        rf"^what (?:causes|makes) (?!{_PERSON})\w+(?: \w+)?\W*$",
+        rf"^how (?:long|much|many \w+) (?:do you|does it take to|does an?|are in an?) (?!.*\b{_PERSON})",
+        rf"^is (?:an? )?(?!{_PERSON})\w+ (?:an? \w+|(?:good|bad|safe|healthy) for (?:the |your )?\w+)\W*$",
     ),
 )  # fmt: skip
 _HISTORY = re.compile(
@@ -263,10 +304,19 @@ def find_intent(question: str) -> Finding:
     text = _normalize(question)
     for rule in _RULES:
         if rule.pattern.search(text):
-            if rule.intent == "general" and _ABOUT_SELF.search(text.partition(" ")[2].partition("i ")[2]):
+            if rule.intent == "general" and _ABOUT_SELF.search(_HOW_TO.sub("", text)):
                 continue
             return Finding(intent=rule.intent, reason=rule.reason)
     return Finding(intent=None, reason="no rule tells")
+
+
+def is_about_user(task: str) -> bool:
+    """Return whether a task names something of the user, so that memories matter that don't answer a question.
+
+    >>> is_about_user("Draft a card for my mother"), is_about_user("Draft a toast for any wedding")
+    (True, False)
+    """
+    return _OWNS.search(_normalize(task)) is not None
 
 
 def asks_for_history(question: str) -> bool:

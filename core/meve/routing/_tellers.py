@@ -6,18 +6,12 @@ from dataclasses import replace
 
 from meve.conversation._speakers import find_named
 from meve.memory._recall.memory_passage import MemoryPassage
+from meve.memory._recall.tellers import find_teller
 from meve.types import Candidate
 
 BONUS = 0.15
 """Added to the score of a preferred memory, which is at most about 1. Chosen on half of LoCoMo and LongMemEval."""
 _SPEAKER = re.compile(r"([^\s:][^:\n]{0,29}): ")
-_ASSISTANT = re.compile(
-    r"\b(?:(?:our|the) (?:previous|last|earlier|past) (?:conversation|chat|discussion|session)|did you|have you"
-    r"|(?<!can )(?<!could )(?<!would )(?<!will )(?<!please )you (?:just |also |had |have |\w+ly )?(?:recommend|suggest"
-    r"|mention|advise|propose|g[ia]ve|tell|told|s[ae]y|said|provide|list|explain|share|describe|talk|wr[io]te)\w*)\b",
-    re.IGNORECASE,
-)
-_USER = re.compile(r"\b(?:i|my|me|mine|we|our)\b", re.IGNORECASE)
 
 
 def prefer_teller(question: str, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -30,7 +24,7 @@ def prefer_teller(question: str, candidates: Sequence[Candidate]) -> list[Candid
     named = {s for s, is_named in zip(speakers, find_named(question, speakers), strict=True) if is_named}
     if len(named) == 1:
         preferred = [speaker in named for speaker in speakers]
-    elif named or not (wanted := _find_source(question)):
+    elif named or not (wanted := find_teller(question)):
         return list(candidates)
     else:
         preferred = [_get_source(candidate) == wanted for candidate in candidates]
@@ -42,14 +36,8 @@ def prefer_teller(question: str, candidates: Sequence[Candidate]) -> list[Candid
 
 def choose_told(question: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates told by the user for `I`, by the assistant for what `you said`, and all for others."""
-    wanted = _find_source(question)
+    wanted = find_teller(question)
     return [candidate for candidate in candidates if wanted in ("", _get_source(candidate))]
-
-
-def _find_source(question: str) -> str:
-    if _ASSISTANT.search(question):
-        return "chat_assistant"
-    return "chat_user" if _USER.search(question) else ""
 
 
 def _find_speaker(candidate: Candidate) -> str:

@@ -15,7 +15,7 @@ from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader, time_of
 from meve.routing._repeated_events import find_repeated
-from meve.routing._rules import counts_events
+from meve.routing._rules import counts_events, is_about_user
 from meve.routing._tellers import choose_told, prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
@@ -96,10 +96,15 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
         candidates, dropped = _split(found[0].candidates, lambda _: False)
     else:
         candidates = _verified(plan.question, found[0].candidates, reader)
-    if not plan.needs_memory and plan.intent != "advice":  # which memories bear on advice is no question of answers
+    if not plan.needs_memory and not needs_nearest(plan):
         candidates, others = _split(candidates, lambda c: c.scores.get(SUPPORT, 0.0) >= _RELEVANT)
         dropped += others
     return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=tuple(found))
+
+
+def needs_nearest(plan: RoutePlan) -> bool:
+    """Return whether memories matter that answer no question: to advice, and to a task about the user."""
+    return plan.intent == "advice" or (plan.intent == "task" and is_about_user(plan.question))
 
 
 def _gather_targeted(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:

@@ -37,7 +37,7 @@ SEED = 42
 QUESTIONS = 150
 """Questions per set, unless all are requested."""
 PEER_QUESTIONS = 60
-CACHE = "embeddings.sqlite"
+CACHE, SCORES = "embeddings.sqlite", "scores.sqlite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from meve._frozen import make_frozen
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError
 from meve.memory._recall.memory_passage import FrameTokens, MemoryPassage
+from meve.memory._recall.tellers import find_teller
 from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
@@ -104,7 +105,7 @@ class PolicyScorer:
     recall changes no version."""
     name: str = "policy"
 
-    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:  # noqa: ARG002
+    def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return scores, shape (n,)."""
         weights = self.policy.ranking
         passages = [_get_passage(c) for c in candidates]
@@ -116,6 +117,10 @@ class PolicyScorer:
         if self.time is not None:
             said_then = np.array([self.time.contains(record.created_at) for record in records])
             relevances += self.policy.relevance.said_then * said_then
+        if teller := find_teller(query.text):
+            by_assistant = np.array([record.source == "chat_assistant" for record in records])
+            sign = 1 if teller == "chat_assistant" else -1
+            relevances += sign * self.policy.relevance.teller * by_assistant
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
         if weights.outcome:
             scores += weights.outcome * (2 * np.array([self._outcomes(record).expected for record in records]) - 1)

@@ -18,7 +18,11 @@ SMALL = 256
 """The most tokens of a budget in which the best candidates are cut to fit: it holds few passages, so that leaving out
 one of the best loses more than its weakest sentences. Memories aren't numbered there."""
 _CUT, _LEAST_SHARE = 3, 0.4
-"""The number of candidates, the best first, that are cut, and the least share of one's tokens that must fit."""
+"""In a small budget, the number of candidates, the best first, that are cut, and the least share of one's tokens that
+must fit."""
+_BEST_SHARE = 0.9
+"""The share of a larger budget to which the best candidate is cut if it exceeds the budget by itself. Else it would be
+left out, and weaker ones shown."""
 
 Cut: TypeAlias = Callable[[Candidate, int], Candidate]
 """Returns a candidate reduced to a number of tokens, or unchanged."""
@@ -50,7 +54,8 @@ def budget(
     numbers remain those of the order given. Without, each begins with its lead.
 
     `find_reason` is asked only about candidates that fit, and returns why one is left out nevertheless, or nothing.
-    With `cut` and a budget of at most 256 tokens, those of the first three that don't fit are cut, if two fifths fit.
+    With `cut`, the first one is cut if it exceeds the budget by itself, to nine tenths of the budget. In a budget of
+    at most 256 tokens, those of the first three that don't fit are cut instead, if two fifths fit.
 
     The tokens of the whole text decide, separators and citations included. Stored counts only save work: the text is
     counted where their sum is uncertain, and at the end. With a counter that `adds_up` the sum is certain, unless the
@@ -58,7 +63,6 @@ def budget(
 
     Source: MeVe (Ottem 2025), section 3.6.
     """
-    cut = cut if max_tokens <= SMALL else None
     packer = _Packer(counter, max_tokens, separator, citations, find_reason or (lambda _: ""), cut)
     counted = with_counts(candidates, counter)
     exact = False
@@ -174,7 +178,7 @@ class _Packer:
                 dropped.append(Dropped(candidate=candidate, reason="over_limit"))
                 continue
             total, used, known = self._measure(candidate, kept, used, known, exact)
-            if total > self._max and place < _CUT and (shorter := self._shorten(candidate, total)) is not None:
+            if total > self._max and (shorter := self._shorten(candidate, place, total)) is not None:
                 candidate = shorter
                 total, used, known = self._measure(candidate, kept, used, known, exact)
             if total > self._max:
@@ -187,11 +191,15 @@ class _Packer:
                 used = total
         return kept, dropped, used if self._adds_up and not exact else None
 
-    def _shorten(self, candidate: Candidate, total: int) -> Candidate | None:
-        """Return a candidate cut to fit, given the tokens with all of it; None if too little of it would be left."""
+    def _shorten(self, candidate: Candidate, place: int, total: int) -> Candidate | None:
+        """Return a candidate cut to fit, given the tokens with all of it; None if it isn't to be cut."""
+        if self._cut is None:
+            return None
         tokens = candidate.tokens or 0
         room = self._max - total + tokens
-        return self._cut(candidate, room) if self._cut is not None and room >= _LEAST_SHARE * tokens else None
+        if self._max > SMALL:
+            return self._cut(candidate, int(_BEST_SHARE * room)) if place == 0 else None
+        return self._cut(candidate, room) if place < _CUT and room >= _LEAST_SHARE * tokens else None
 
     def _measure(
         self, candidate: Candidate, kept: Sequence[Candidate], used: int, known: bool, exact: bool

@@ -13,9 +13,14 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import resolve_verifier
 from meve.errors import ConfigurationError
 from meve.evaluation._journal import Journal
-from meve.evaluation._model_caches import DiskCachedEmbedder, QueryCachingEmbedder, SharedVerifier
+from meve.evaluation._model_caches import (
+    DiskCachedEmbedder,
+    DiskCachedSentenceVerifier,
+    QueryCachingEmbedder,
+    SharedVerifier,
+)
 from meve.evaluation._set_runner import ask_system
-from meve.evaluation.experiments._experiment import CACHE, SEED
+from meve.evaluation.experiments._experiment import CACHE, SCORES, SEED
 from meve.evaluation.experiments.memory.memory_results import Curve, Figure, MemoryResults
 from meve.evaluation.experiments.memory.recall import MemoryPeer
 from meve.evaluation.experiments.routing.cases import (
@@ -29,6 +34,7 @@ from meve.evaluation.experiments.routing.longbench import read_longbench_cases
 from meve.evaluation.experiments.routing.scores import COMPARED, Scores
 from meve.evaluation.experiments.routing.systems import (
     FIXED,
+    FULL,
     MEMORY,
     ORACLE,
     OWN,
@@ -63,7 +69,7 @@ class RoutingOptions:
     to: Path
     """The folder of the outcomes; an interrupted run resumes there."""
     cache: Path
-    """The folder that caches the embeddings of turns."""
+    """The folder that caches the embeddings of turns and the verifier's scores."""
     sets: tuple[str, ...] = tuple(SETS)
     questions: int | None = None
     """Questions of each set and half; None for all. A smaller sample is the beginning of a larger one."""
@@ -90,7 +96,7 @@ def run_routing(options: RoutingOptions, progress: StageProgress = lambda *_: No
     embedder = QueryCachingEmbedder(
         DiskCachedEmbedder(resolve_embedder(options.embedder, default=ACCURATE), options.cache / CACHE)
     )
-    verifier = SharedVerifier(resolve_verifier(None, embedder))
+    verifier = SharedVerifier(DiskCachedSentenceVerifier(resolve_verifier(None, embedder), options.cache / SCORES))
     models = Models(embedder=embedder, verifier=verifier, tokens=resolve_tokens(None))
     sets = [SETS[name](options.data) for name in options.sets]
     settings = {
@@ -132,7 +138,7 @@ def run_routing(options: RoutingOptions, progress: StageProgress = lambda *_: No
 def sample_cases(cases: Sequence[RoutingCase], count: int | None, seed: int) -> list[RoutingCase]:
     """Return at most `count` cases of each half, drawn by a hash of their ids; None for all."""
     kept: list[RoutingCase] = []
-    for half in dict.fromkeys(case.half for case in cases):
+    for half in HALVES:  # the table half first, so that an interrupted run has it
         of_half = [case for case in cases if case.half == half]
         of_half.sort(key=lambda case: sha256(f"{seed} {case.id}".encode()).digest())
         kept += of_half[:count]
@@ -146,6 +152,8 @@ def list_runs(system: str) -> list[tuple[str, int | None]]:
         budgets = (COMPARED, OWN)
     elif system == ROUTED:
         budgets = (*BUDGETS, OWN)
+    elif system == FULL:
+        budgets = (OWN,)
     return [(f"{system} @ {'own' if each is None else each}", each) for each in budgets]
 
 

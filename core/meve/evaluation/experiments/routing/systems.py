@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from random import Random
 from typing import TypeAlias
 
@@ -26,11 +26,12 @@ DEPTH = 200
 """The turns that a flat search ranks: more than the largest budget holds."""
 RECALLS = 32
 """The recalls that the memory caches, since a question is asked of several tiers and with several budgets."""
-BASELINE, DENSE, RANDOM, HISTORY, MEMORY = (
+BASELINE, DENSE, RANDOM, HISTORY, FULL, MEMORY = (
     "flat hybrid",
     "flat dense",
     "random turns",
     "history, newest",
+    "full history",
     "memory.search",
 )
 ROUTED, ORACLE, RANDOM_TIER = "router", "oracle tier", "random tier"
@@ -103,6 +104,7 @@ def open_systems(
         routed = _Routed(memory=memory, clock=clock)
         systems: dict[str, RoutingSystem] = {
             **{name: _flat_system(data, search, models.tokens) for name, search in orders.items()},
+            FULL: _full_system(data, models.tokens),
             MEMORY: routed.search,
             ROUTED: routed.recall,
             ORACLE: lambda case, most: routed.recall(case, most, case.tier),
@@ -138,6 +140,15 @@ class _Routed:
 
 def _fixed_system(routed: _Routed, tier: Tier) -> RoutingSystem:
     return lambda case, most: routed.recall(case, most, tier)
+
+
+def _full_system(data: RoutingSet, tokens: TokenCounter) -> RoutingSystem:
+    """Return a system that shows all turns of the user. Its output lists only the evidence."""
+    count = cache(lambda user: tokens.count("\n".join(turn.text for turn in data.turns[user])))
+
+    return lambda case, _: _make_output(
+        [turn.id for turn in data.turns[case.user] if turn.id in case.evidence], count(case.user)
+    )
 
 
 def _flat_system(data: RoutingSet, search: MemorySearch, tokens: TokenCounter) -> RoutingSystem:
