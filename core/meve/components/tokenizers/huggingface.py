@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from meve.components._bert_words import find_others
 from meve.components._model_errors import find_cached_file
 from meve.errors import TokenizerUnavailableError
 
@@ -44,7 +45,7 @@ class HuggingFaceTokens:
         self._tokenizer = own
         settings = json.loads(own.to_str())
         self.adds_up = _splits_at_spaces(settings)
-        self._unlike = _find_others(settings) if self.adds_up else None
+        self._others = find_others(settings) if self.adds_up else None
         self.name = name
         self._known = {"": 0}
 
@@ -122,7 +123,7 @@ class HuggingFaceTokens:
 
     def _split(self, text: str) -> tuple[list[str], int]:
         """Return pieces whose counts add up, and the number of punctuation marks that are tokens beside them."""
-        if self._unlike is None or self._unlike.search(text):
+        if self._others is None or self._others.search(text):
             return text.replace("\t", " ").replace("\r", " ").replace("\n", " ").split(" "), 0
         lower = text.lower()
         return _WORD.findall(lower), len(lower.translate(_ALL_BUT_MARKS))
@@ -143,15 +144,6 @@ def _splits_at_spaces(settings: Mapping[str, Any]) -> bool:
     normalizer, splitter = (settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer"))
     has_spaces = any(token["content"].split() != [token["content"]] for token in settings["added_tokens"])
     return normalizer in _ALONE and splitter in _AT_SPACES and not has_spaces
-
-
-def _find_others(settings: Mapping[str, Any]) -> re.Pattern[str] | None:
-    """Return what a text must not hold to be split into words and punctuation marks; None if no text may be."""
-    parts = [settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer", "model")]
-    if parts != ["BertNormalizer", "BertPreTokenizer", "WordPiece"] or not settings["normalizer"]["lowercase"]:
-        return None
-    special = [re.escape(token["content"]) for token in settings["added_tokens"]]
-    return re.compile("|".join([r"[^\t\r\n -~]", *special]), re.IGNORECASE)
 
 
 @cache
