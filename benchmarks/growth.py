@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.growth_picture import draw_growth
 from meve import Passage, Retriever
 from meve.components.dense import DenseKind, make_dense
 from meve.components.embedders import resolve_embedder
-from meve.evaluation.report.plots import prepare_matplotlib, save_figure
 from meve.pipeline.trace import PhaseTrace
 from meve.testing.fakes import OverlapVerifier
 from meve.types import Query
@@ -78,7 +78,7 @@ def main() -> None:
             if not any((row["what"], row["size"]) == (what, size) for row in read_results(options.folder)):
                 command = [sys.executable, "-m", "benchmarks.growth", *sys.argv[1:], "--step", what, str(size)]
                 subprocess.run(command, check=True)
-    draw(read_results(options.folder))
+    draw_growth(read_results(options.folder), PICTURE)
 
 
 def steps(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
@@ -365,32 +365,6 @@ def anonymous() -> int:
     """Return the memory of this process that belongs to no file, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) >> 10
-
-
-def draw(results: list[Row]) -> None:
-    """Draw the search times and the bytes against the number of passages and vectors."""
-    prepare_matplotlib()
-    from matplotlib import pyplot as plt
-
-    figure, (times, sizes) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for what in dict.fromkeys(row["what"] for row in results if "dense_p50" in row):
-        rows = sorted((row for row in results if row["what"] == what), key=lambda row: row["size"])
-        for source, style in (("dense", "o-"), ("lexical", "s--")):
-            points = [(row["size"], row[f"{source}_p50"]) for row in rows if f"{source}_p50" in row]
-            if points:
-                name = what if what.endswith("vectors") else f"{what}, {'vectors' if source == 'dense' else 'words'}"
-                times.plot(*zip(*points, strict=True), style, ms=3, lw=1, label=name)
-    for what, name in (("build", "embedded, on disk"), ("postgresql", "postgresql, on disk")):
-        points = sorted((row["size"], row["bytes"] / 2**20) for row in results if row["what"] == what)
-        if points:
-            sizes.plot(*zip(*points, strict=True), "o-", ms=3, lw=1, label=name)
-    points = sorted((row["size"], row["resident_mib"]) for row in results if row["what"] == "embedded")
-    if points:
-        sizes.plot(*zip(*points, strict=True), "s--", ms=3, lw=1, label="embedded, in memory")
-    for axis, title in ((times, "median search, ms"), (sizes, "MiB")):
-        axis.set(xscale="log", yscale="log", xlabel="passages or vectors", title=title)
-        axis.legend(fontsize=7)
-    save_figure(figure, PICTURE)
 
 
 if __name__ == "__main__":
