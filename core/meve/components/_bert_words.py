@@ -43,15 +43,17 @@ class WordTokens:
         """Return the tokens of each text."""
         split = [[] if self._others.search(text) else _PIECE.findall(text.lower()) for text in sentences]
         others = [text for text, pieces in zip(sentences, split, strict=True) if not pieces]
-        new = list(set[str]().union(*split).difference(self._known))
+        known = self._known
+        new = list(set[str]().union(*split).difference(known))
         tokens = self._tokenize([*new, *others]) if new or others else []
-        counted = dict(zip(new, tokens, strict=False))
-        known = self._known | counted if counted else self._known
+        known.update(zip(new, tokens, strict=False))
         whole = iter(tokens[len(new) :])
         found = [[*chain.from_iterable(map(known.__getitem__, pieces))] if pieces else next(whole) for pieces in split]
+        for word in new:
+            if len(word) > _SHORT:
+                del known[word]
         if len(known) > _MOST_KNOWN:
-            self._known = {}
-        self._known.update((word, each) for word, each in counted.items() if len(word) <= _SHORT)
+            known.clear()
         return found
 
 
