@@ -8,7 +8,8 @@ those that are asked for are among the first 10,000, by eight words in a row. Th
 and each size is reached by adding to the index of the size before.
 Each step runs in a process of its own, and adds a line to FOLDER/results.jsonl; what stands there isn't done again.
 `--vectors 5000000` compares the kinds of index in `--kinds` on random vectors of 256 numbers around 1,000 centres,
-from 10,000 up; any kind of `make_dense` can be named. A step may use 8 GiB. `--draw` only draws docs/images/growth.svg.
+from 10,000 up; any kind of `make_dense` can be named, and `--sizes` without numbers leaves the passages out. A step may
+use 8 GiB. `--draw` only draws docs/images/growth.svg.
 
 Times are of the processor, but those of PostgreSQL, whose server is another process. `recall` is the share of the 20
 nearest vectors, by comparing all, that the index returns; `found` is the share of questions whose passage it returns.
@@ -60,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--roots", nargs="+", default=ROOTS)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--dense", default="auto", help="the kind of index for the passages' vectors")
     parser.add_argument("--postgres", metavar="URL")
     parser.add_argument("--vectors", type=int, default=0, help="the most synthetic vectors")
@@ -83,7 +84,7 @@ def main() -> None:
 
 def steps(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """Return the steps in their order."""
-    if not (options.folder / "passages.jsonl").exists():
+    if options.sizes and not (options.folder / "passages.jsonl").exists():
         yield "passages", max(options.sizes)
     for size in options.sizes:
         yield "build", size

@@ -16,6 +16,7 @@ def draw_growth(results: Sequence[dict[str, Any]], file: Path) -> None:
     """Draw the CPU time of indexing and of searches, and the room on disk and in memory, as SVG."""
     prepare_matplotlib()
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     rows = sorted(results, key=lambda row: int(row["size"]))
     built = [row for row in rows if row["what"] == "build"]
@@ -44,6 +45,10 @@ def draw_growth(results: Sequence[dict[str, Any]], file: Path) -> None:
         (searching, "CPU time of a search, ms (median)"),
     ):
         axis.set(xscale="log", yscale="log", xlabel="passages or vectors", title=title)
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        for each in (axis.xaxis, axis.yaxis):
+            each.set_major_formatter("{x:,.10g}")
+            each.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3)
         axis.legend(fontsize=7)
     save_figure(figure, file)
