@@ -261,7 +261,7 @@ def measure_recall(retriever: Retriever, folder: Path) -> float:
         best, rows = keep_best(best, rows, queries @ index.vectors(numbers).T, first)
     hits = [index.search(query, K)[0] for query in queries]
     found = sum(int(np.isin(each, true).sum()) for each, true in zip(hits, rows, strict=True))
-    return round(found / rows.size, 4)
+    return round(found / (K * len(queries)), 4)
 
 
 def fill_and_search(folder: Path, size: int, url: str) -> Row:
