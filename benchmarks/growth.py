@@ -1,12 +1,19 @@
 """Time, memory and disk of a corpus as it grows: real passages embedded and in PostgreSQL, and synthetic vectors.
 
-    python -m benchmarks.growth FOLDER [--sizes 10000 100000 1000000] [--postgres URL] [--vectors 0] [--draw]
+    OMP_NUM_THREADS=1 python -m benchmarks.growth FOLDER [--sizes 10000 100000 1000000] [--dense auto]
+        [--postgres URL] [--vectors 0] [--kinds flat ivf] [--draw]
 
 Passages are pieces of at most 600 characters of the texts below `--roots`, each once, in an order that a hash gives;
-those that are asked for are among the first 10,000, by eight words in a row. They are embedded by the static embedder.
+those that are asked for are among the first 10,000, by eight words in a row. They are embedded by the static embedder,
+and each size is reached by adding to the index of the size before.
 Each step runs in a process of its own, and adds a line to FOLDER/results.jsonl; what stands there isn't done again.
 `--vectors 5000000` compares the kinds of index in `--kinds` on random vectors of 256 numbers around 1,000 centres,
-from 10,000 up; any kind of `make_dense` can be named. A step may use 8 GiB. `--draw` only draws docs/images/growth.svg.
+from 10,000 up; any kind of `make_dense` can be named, and `--sizes` without numbers leaves the passages out. A step may
+use 8 GiB. `--draw` only draws docs/images/growth.svg.
+
+Times are of the processor, but those of PostgreSQL, whose server is another process. `recall` is the share of the 20
+nearest vectors, by comparing all, that the index returns; `found` is the share of questions whose passage it returns.
+`anonymous_mib` is memory that belongs to no file, `peak_mib` all that was resident at once.
 """
 
 import argparse
@@ -27,9 +34,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.growth_picture import draw_growth
 from meve import Passage, Retriever
-from meve.components.dense import make_dense
-from meve.evaluation.report.plots import prepare_matplotlib, save_figure
+from meve.components.dense import DenseKind, make_dense
+from meve.components.embedders import resolve_embedder
+from meve.pipeline.trace import PhaseTrace
 from meve.testing.fakes import OverlapVerifier
 from meve.types import Query
 
@@ -52,7 +61,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--roots", nargs="+", default=ROOTS)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--dense", default="auto", help="the kind of index for the passages' vectors")
     parser.add_argument("--postgres", metavar="URL")
     parser.add_argument("--vectors", type=int, default=0, help="the most synthetic vectors")
     parser.add_argument("--kinds", nargs="+", default=["flat", "ivf"], help="kinds of index for them")
@@ -69,12 +79,12 @@ def main() -> None:
             if not any((row["what"], row["size"]) == (what, size) for row in read_results(options.folder)):
                 command = [sys.executable, "-m", "benchmarks.growth", *sys.argv[1:], "--step", what, str(size)]
                 subprocess.run(command, check=True)
-    draw(read_results(options.folder))
+    draw_growth(read_results(options.folder), PICTURE)
 
 
 def steps(options: argparse.Namespace) -> Iterator[tuple[str, int]]:
     """Return the steps in their order."""
-    if not (options.folder / "passages.jsonl").exists():
+    if options.sizes and not (options.folder / "passages.jsonl").exists():
         yield "passages", max(options.sizes)
     for size in options.sizes:
         yield "build", size
@@ -92,7 +102,7 @@ def run_step(options: argparse.Namespace, what: str, size: int) -> None:
     folder: Path = options.folder
     run: Callable[[], Row] = {
         "passages": partial(write_passages, folder, options.roots, size),
-        "build": partial(build, folder, size),
+        "build": partial(build, folder, size, options.dense),
         "embedded": partial(search_embedded, folder, size),
         "postgresql": partial(fill_and_search, folder, size, options.postgres),
     }.get(what) or partial(search_vectors, what.removesuffix(" vectors"), size)
@@ -169,24 +179,89 @@ def make_questions(folder: Path) -> list[tuple[str, str]]:
     return questions[:QUESTIONS]
 
 
-def build(folder: Path, size: int) -> Row:
-    """Build an index of so many passages, and save it."""
-    passages = list(read_passages(folder, size))
-    start, used = time.perf_counter(), time.process_time()
-    retriever = Retriever.from_passages(passages, embedder="static", verifier=OverlapVerifier())
-    row: Row = {"build_s": round(time.perf_counter() - start, 1), "cpu_s": round(time.process_time() - used, 1)}
+def build(folder: Path, size: int, kind: DenseKind) -> Row:
+    """Add passages to the largest index so far until there are so many, and save it; all times are CPU seconds."""
+    before = max((row["size"] for row in read_results(folder) if row["what"] == "build"), default=0)
+    if before:
+        retriever = Retriever.load(folder / f"index {before}", verifier=OverlapVerifier())
+    else:
+        dense = make_dense(kind, resolve_embedder("static").dimension, size)
+        retriever = Retriever.empty(embedder="static", dense=dense, verifier=OverlapVerifier())
+    passages = list(read_passages(folder, size))[before:]
+    corpus: Any = retriever._corpus
+    row: Row = {"dense": corpus.dense.kind, "added": len(passages)}
+    row |= dict.fromkeys(("embed_s", "count_s", "words_s", "vectors_s"), 0.0)
+    time_calls(retriever.embedder, "embed_passages", row, "embed_s")
+    time_calls(retriever.tokens, "count_many", row, "count_s")
+    time_calls(corpus.primary_lexical, "add", row, "words_s")
+    time_calls(corpus.dense, "add", row, "vectors_s")
+    used = time.process_time()
+    retriever.update(add=passages)
+    row["cpu_s"] = time.process_time() - used
+    used = time.process_time()
     retriever.save(folder / f"index {size}")
+    row["save_s"] = time.process_time() - used
+    row = {name: round(value, 2) if isinstance(value, float) else value for name, value in row.items()}
     return row | {"bytes": sum(f.stat().st_size for f in (folder / f"index {size}").rglob("*") if f.is_file())}
+
+
+def time_calls(target: object, method: str, row: Row, name: str) -> None:
+    """Let each call of a method add its CPU time to the row."""
+    inner = getattr(target, method)
+
+    def call(*given: object) -> object:
+        used = time.process_time()
+        result = inner(*given)
+        row[name] += time.process_time() - used
+        return result
+
+    setattr(target, method, call)
 
 
 def search_embedded(folder: Path, size: int) -> Row:
     """Load an index, and search it."""
-    before, start = resident(), time.perf_counter()
+    Retriever.from_texts(["Load code and models."], embedder="static", verifier=OverlapVerifier()).retrieve("code")
+    before, used = resident(), time.process_time()
     retriever = Retriever.load(folder / f"index {size}", verifier=OverlapVerifier())
+    row: Row = {"load_s": round(time.process_time() - used, 1)}
+    row |= search(retriever, folder, time.process_time) | time_phases(retriever, folder)
+    row |= {"resident_mib": resident() - before, "anonymous_mib": anonymous()}
+    return row | {"recall": measure_recall(retriever, folder)}
+
+
+def time_phases(retriever: Retriever, folder: Path) -> Row:
+    """Return the median CPU time of embedding a question and of each phase of a retrieval, in milliseconds."""
+    begun: dict[str, float] = {}
+    times: dict[str, list[float]] = {}
+
+    def observe(name: str, phase: PhaseTrace | None) -> None:
+        if phase is None:
+            begun[name] = time.process_time()
+        elif not phase.skipped:
+            times.setdefault(name, []).append(1_000 * (time.process_time() - begun[name]))
+
+    for text, _ in make_questions(folder):
+        used = time.process_time()
+        vector = retriever.embedder.embed_query(text)
+        times.setdefault("embed", []).append(1_000 * (time.process_time() - used))
+        used = time.process_time()
+        retriever.retrieve(text, vector=vector, observer=observe)
+        times.setdefault("whole", []).append(1_000 * (time.process_time() - used))
+    return {"phases": {name: [round(float(np.median(each)), 2), len(each)] for name, each in times.items()}}
+
+
+def measure_recall(retriever: Retriever, folder: Path) -> float:
+    """Return the share of the nearest vectors of each question, by comparing all, that the index returns."""
     corpus: Any = retriever._corpus
-    row: Row = {"load_s": round(time.perf_counter() - start, 1), "dense": corpus.dense.kind}
-    row |= search(retriever, folder)
-    return row | {"resident_mib": resident() - before}
+    index = corpus.dense
+    queries = np.stack([retriever.embedder.embed_query(text) for text, _ in make_questions(folder)])
+    best, rows = start_best(len(queries), K)
+    for first in range(0, len(index), BATCH):
+        numbers = np.arange(first, min(first + BATCH, len(index)))
+        best, rows = keep_best(best, rows, queries @ index.vectors(numbers).T, first)
+    hits = [index.search(query, K)[0] for query in queries]
+    found = sum(int(np.isin(each, true).sum()) for each, true in zip(hits, rows, strict=True))
+    return round(found / (K * len(queries)), 4)
 
 
 def fill_and_search(folder: Path, size: int, url: str) -> Row:
@@ -208,12 +283,12 @@ def fill_and_search(folder: Path, size: int, url: str) -> Row:
             "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'meve_corp%'"
         )
         ((total,),) = connection.execute(sizes).fetchall()
-    row |= {"bytes": int(total), **search(retriever, folder), "resident_mib": resident()}
+    row |= {"bytes": int(total), **search(retriever, folder, time.perf_counter), "resident_mib": resident()}
     retriever.close()
     return row
 
 
-def search(retriever: Retriever, folder: Path) -> Row:
+def search(retriever: Retriever, folder: Path, clock: Callable[[], float]) -> Row:
     """Return the times of both searches, in milliseconds, and the share of questions whose passage is found."""
     questions = make_questions(folder)
     row: Row = {}
@@ -221,9 +296,9 @@ def search(retriever: Retriever, folder: Path) -> Row:
         times, found = [], 0
         for text, passage_id in questions:
             query = Query(text=text, vector=retriever.embedder.embed_query(text))
-            start = time.perf_counter()
+            start = clock()
             hits = source.search(query, K)
-            times.append(1_000 * (time.perf_counter() - start))
+            times.append(1_000 * (clock() - start))
             found += passage_id in {hit.id for hit in hits}
         row |= describe(source.name, times) | {f"{source.name}_found": found / len(questions)}
     return row
@@ -235,27 +310,36 @@ def search_vectors(kind: Any, size: int) -> Row:
     drawn = np.random.default_rng(7)
     centres = drawn.standard_normal((CENTRES, DIMENSION), dtype=np.float32)
     queries = draw_vectors(drawn, centres, QUESTIONS)
-    best = np.full((QUESTIONS, 10), -np.inf, dtype=np.float32)
-    rows = np.zeros((QUESTIONS, 10), dtype=np.int64)
-    start = time.perf_counter()
-    comparing = 0.0
+    best, rows = start_best(QUESTIONS, 10)
+    row: Row = {"cpu_s": 0.0}
+    time_calls(index, "add", row, "cpu_s")
     for first in range(0, size, 100_000):
         vectors = draw_vectors(drawn, centres, min(100_000, size - first))
         index.add(np.arange(first, first + len(vectors)), vectors)
-        compared = time.perf_counter()
-        scores = np.hstack([best, queries @ vectors.T])
-        every = np.hstack([rows, np.broadcast_to(np.arange(first, first + len(vectors)), (QUESTIONS, len(vectors)))])
-        top = np.argpartition(-scores, 10, axis=1)[:, :10]
-        best, rows = np.take_along_axis(scores, top, axis=1), np.take_along_axis(every, top, axis=1)
-        comparing += time.perf_counter() - compared
-    row: Row = {"build_s": round(time.perf_counter() - start - comparing, 1)}
+        best, rows = keep_best(best, rows, queries @ vectors.T, first)
+        print(f"{first + len(vectors):,} vectors, {row['cpu_s']:.0f} s, {anonymous()} MiB", flush=True)
+    del vectors
+    row |= {"cpu_s": round(row["cpu_s"], 1), "anonymous_mib": anonymous()}
     times, found = [], 0
-    for query, true in zip(queries, rows, strict=True):
-        start = time.perf_counter()
+    for query, true in zip(queries, rows.tolist(), strict=True):
+        used = time.process_time()
         hits, _ = index.search(query, 10)
-        times.append(1_000 * (time.perf_counter() - start))
-        found += len(set(hits.tolist()) & set(true.tolist()))
-    return row | describe("dense", times) | {"dense_found": found / (10 * QUESTIONS), "resident_mib": resident()}
+        times.append(1_000 * (time.process_time() - used))
+        found += len(set(hits.tolist()) & set(true))
+    return row | describe("dense", times) | {"recall": found / rows.size, "resident_mib": resident()}
+
+
+def start_best(queries: int, k: int) -> tuple[Any, Any]:
+    """Return the scores and the rows of the best of each query before any is known, both of shape (queries, k)."""
+    return np.full((queries, k), -np.inf, dtype=np.float32), np.zeros((queries, k), dtype=np.int64)
+
+
+def keep_best(best: Any, rows: Any, scores: Any, first: int) -> tuple[Any, Any]:
+    """Return the best of those before and of the scores, shape (queries, n), of rows from `first` on."""
+    new = np.broadcast_to(np.arange(first, first + scores.shape[1]), scores.shape)
+    scores, every = np.hstack([best, scores]), np.hstack([rows, new])
+    top = np.argpartition(-scores, best.shape[1] - 1, axis=1)[:, : best.shape[1]]
+    return np.take_along_axis(scores, top, axis=1), np.take_along_axis(every, top, axis=1)
 
 
 def draw_vectors(drawn: np.random.Generator, centres: Any, count: int) -> Any:
@@ -278,30 +362,10 @@ def resident() -> int:
     return pages * resource.getpagesize() >> 20
 
 
-def draw(results: list[Row]) -> None:
-    """Draw the search times and the bytes against the number of passages and vectors."""
-    prepare_matplotlib()
-    from matplotlib import pyplot as plt
-
-    figure, (times, sizes) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for what in dict.fromkeys(row["what"] for row in results if "dense_p50" in row):
-        rows = sorted((row for row in results if row["what"] == what), key=lambda row: row["size"])
-        for source, style in (("dense", "o-"), ("lexical", "s--")):
-            points = [(row["size"], row[f"{source}_p50"]) for row in rows if f"{source}_p50" in row]
-            if points:
-                name = what if what.endswith("vectors") else f"{what}, {'vectors' if source == 'dense' else 'words'}"
-                times.plot(*zip(*points, strict=True), style, ms=3, lw=1, label=name)
-    for what, name in (("build", "embedded, on disk"), ("postgresql", "postgresql, on disk")):
-        points = sorted((row["size"], row["bytes"] / 2**20) for row in results if row["what"] == what)
-        if points:
-            sizes.plot(*zip(*points, strict=True), "o-", ms=3, lw=1, label=name)
-    points = sorted((row["size"], row["resident_mib"]) for row in results if row["what"] == "embedded")
-    if points:
-        sizes.plot(*zip(*points, strict=True), "s--", ms=3, lw=1, label="embedded, in memory")
-    for axis, title in ((times, "median search, ms"), (sizes, "MiB")):
-        axis.set(xscale="log", yscale="log", xlabel="passages or vectors", title=title)
-        axis.legend(fontsize=7)
-    save_figure(figure, PICTURE)
+def anonymous() -> int:
+    """Return the memory of this process that belongs to no file, in MiB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) >> 10
 
 
 if __name__ == "__main__":

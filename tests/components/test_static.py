@@ -1,5 +1,6 @@
 """Test the static embedder."""
 
+import random
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from meve.components import _bert_words
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.static import EMBEDDER_FOLDER, SHIPPED_EMBEDDER, StaticEmbedder
 from meve.errors import ModelError, ModelNotFoundError
@@ -49,6 +51,26 @@ def test_text_without_known_token_has_zero_vector(shipped: StaticEmbedder) -> No
     vectors = shipped.embed_passages(["", "the moon"])
     assert not vectors[0].any()
     assert float(np.linalg.norm(vectors[1])) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_words_whose_tokens_are_kept_change_no_vector(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_bert_words, "_MOST_KNOWN", 60)
+    embedder = StaticEmbedder.from_folder(EMBEDDER_FOLDER)
+    keeping = embedder._model.__dict__["tokenize"]
+    assert isinstance(keeping, _bert_words.WordTokens)
+    drawn = random.Random(4)
+    plain = ["moon", "Bread!", "[unk]", "x" * 101, "y" * 30, "\t\r\n", "it's", "a_b"]
+    odd = ["", "", "", "Zürich", "[UNK]", "a\x00b", "東京"]
+    batches = [
+        [" ".join([*drawn.choices(plain, k=4), str(drawn.random()), odd[n % 7]]) for n in range(20)] for _ in range(20)
+    ]
+    kept = []
+    for batch in batches:
+        kept.append(embedder.embed_passages(batch))
+        assert len(keeping._known) <= 60
+        assert not any(len(word) > 20 for word in keeping._known)
+    del embedder._model.tokenize  # the model's own method stands below it
+    np.testing.assert_array_equal(kept, [embedder.embed_passages(batch) for batch in batches])
 
 
 def test_long_text_is_not_truncated(shipped: StaticEmbedder) -> None:

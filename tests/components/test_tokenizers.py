@@ -144,6 +144,22 @@ def test_counts_stay_equal_when_most_pieces_are_known(monkeypatch):
     assert not any(len(piece) > 20 for piece in counter._known)
 
 
+def test_words_and_marks_of_ascii_texts_are_counted_as_the_model_reads():
+    """Control characters join words, [SEP] is one token and [sep] three, and a word of over 100 letters is one."""
+    counter = load_minilm_tokens()
+    rng = random.Random(3)
+    pieces = ["".join(map(chr, range(256))), "[SEP]", "[sep]", "X" * 101, "x" * 100, "it's", "a_b-c", "a\x00b", "C:\\d"]
+    texts = ["".join(rng.choice([*pieces, chr(rng.randrange(128))]) for _ in range(6)) for _ in range(500)]
+    assert counter.count_many(texts) == counter._encode(texts)
+
+
+def test_tokenizer_that_keeps_capitals_is_not_counted_in_lower_case():
+    settings = json.loads(load_minilm_tokens()._tokenizer.to_str())
+    settings["normalizer"]["lowercase"] = False
+    counter = HuggingFaceTokens(Tokenizer.from_str(json.dumps(settings)), "cased")
+    assert counter.count("Embeddings") == counter._encode(["Embeddings"])[0] != counter.count("embeddings")
+
+
 @pytest.mark.parametrize("encoding", ["gpt2", "cl100k_base", "o200k_harmony"])
 def test_missing_table_is_not_downloaded(no_tables, encoding):
     with pytest.raises(TokenizerUnavailableError, match=rf"{encoding}.*TIKTOKEN_CACHE_DIR.*WordPiece that ships"):

@@ -28,7 +28,7 @@ from meve.errors import (
     ValidationError,
     VectorError,
 )
-from meve.pipeline._preparation import embed_texts
+from meve.pipeline._preparation import count_tokens, embed_texts
 from meve.testing.fakes import IDENTITY, CountingEmbedder, CountingTokens, OverlapVerifier, WordCounter, WordEmbedder
 from tests.fake_components import make_components
 
@@ -208,6 +208,19 @@ class TestWork:
         embed_texts(texts, Minilm())
         (record,) = caplog.records
         assert re.search(r"embedding 2,000 passages .* minutes more; embedder 'static' takes sec", record.message)
+
+    def test_tokens_are_counted_in_parts(self):
+        """A tokenizer that is given a million texts at once takes 20 GB."""
+        given = []
+
+        class Counter(WordCounter):
+            def count_many(self, texts):
+                given.append(len(texts))
+                return super().count_many(texts)
+
+        texts = ["word " * (n % 7) for n in range(2_500)]
+        assert count_tokens(texts, Counter()) == [n % 7 for n in range(2_500)]
+        assert max(given) <= 1_024
 
     def test_query_is_embedded_once_and_no_passage_is_scored_twice(self):
         embedder, tokens = CountingEmbedder(WordEmbedder()), CountingTokens(WordCounter())

@@ -19,6 +19,8 @@ from meve.types import FloatArray, Passage, Progress
 
 BATCH = 64
 """Texts that are embedded between two progress reports."""
+COUNTED = 1_024
+"""Texts whose tokens are counted at once; a tokenizer may need twenty times the memory of its texts meanwhile."""
 TIMED = 4
 """The number of batches after which the time of the others is estimated."""
 LONG = 120.0
@@ -100,8 +102,10 @@ def count_tokens(texts: Sequence[str], tokens: TokenCounter) -> list[int]:
     Raises:
         ModelError: the tokenizer failed, or returned another number of counts.
     """
+    counts: list[int] = []
     with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
-        counts = list(tokens.count_many(texts))
+        for start in range(0, len(texts), COUNTED):
+            counts += tokens.count_many(texts[start : start + COUNTED])
     if len(counts) != len(texts):
         raise ModelError(f"tokenizer {tokens.name!r} returned {len(counts)} counts for {len(texts)} texts")
     return counts

@@ -13,6 +13,7 @@ import numpy as np
 
 from meve._fork_safety import GATE, ForkSafeLock
 from meve._formulas import normalize
+from meve.components._bert_words import tokenize_by_words
 from meve.components._text_splitter import read_json
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, PassageError, QueryError, wrap_errors
 from meve.types import FloatArray, Similarity
@@ -113,7 +114,9 @@ def _load_model(folder: Path) -> "StaticModel":
         warnings.filterwarnings("ignore", "IProgress not found")  # in notebooks
         from model2vec import StaticModel
 
-        return StaticModel.from_pretrained(folder)
+        model = StaticModel.from_pretrained(folder)
+        tokenize_by_words(model)
+        return model
 
 
 @cache

@@ -1,11 +1,14 @@
 """Counts tokens with any tokenizer of Hugging Face's `tokenizers`, the bundled one included."""
 
 import json
+import re
+import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from meve.components._bert_words import find_others
 from meve.components._model_errors import find_cached_file
 from meve.errors import TokenizerUnavailableError
 
@@ -16,6 +19,8 @@ MINILM = "all-MiniLM-L6-v2 (WordPiece)"
 _AT_SPACES = ("BertPreTokenizer", "Whitespace", "WhitespaceSplit")
 _ALONE = (None, "BertNormalizer", "Lowercase")
 """Normalizers that treat each character, or an accent and its letter, by itself."""
+_WORD = re.compile("[0-9a-z]+")
+_ALL_BUT_MARKS = dict.fromkeys(map(ord, string.ascii_lowercase + string.digits + " \t\r\n"))
 _SHORT, _MOST_KNOWN = 20, 50_000
 """The most characters of a piece whose count is kept, and the most counts that are kept."""
 _SHIPPED = Path(__file__).parents[1] / "verifiers" / "meve-verifier-1" / "tokenizer.json"
@@ -26,7 +31,7 @@ class HuggingFaceTokens:
 
     A special token's text within a text (such as [SEP]) counts as that one token, as the model would read it. If counts
     add up, those of short texts are kept, and of short pieces between white space, since most pieces of a text are
-    common words.
+    common words. BERT's tokenizers also split at each punctuation mark, so pieces of ASCII texts are words there.
 
     Args:
         tokenizer: the tokenizer; it isn't changed.
@@ -38,7 +43,9 @@ class HuggingFaceTokens:
         own.no_padding()
         own.no_truncation()
         self._tokenizer = own
-        self.adds_up = _splits_at_spaces(json.loads(own.to_str()))
+        settings = json.loads(own.to_str())
+        self.adds_up = _splits_at_spaces(settings)
+        self._others = find_others(settings) if self.adds_up else None
         self.name = name
         self._known = {"": 0}
 
@@ -103,17 +110,23 @@ class HuggingFaceTokens:
 
     def _add_up(self, texts: Sequence[str]) -> list[int]:
         """Return the sums of the counts of each text's pieces, of which those that aren't known are counted."""
-        plain = [text.replace("\t", " ").replace("\r", " ").replace("\n", " ") for text in texts]
-        split = [text.split(" ") for text in plain]
+        split, marks = zip(*map(self._split, texts), strict=True)
         known = self._known
         new = list(set[str]().union(*split).difference(known))
         counted = dict(zip(new, self._encode(new), strict=True)) if new else {}
         if len(known) + len(new) + len(texts) > _MOST_KNOWN:
             self._known = {"": 0}  # other threads may still read the former one
-        counts = [self._sum(pieces, known, counted) for pieces in split]
+        counts = [count + self._sum(pieces, known, counted) for pieces, count in zip(split, marks, strict=True)]
         short = (*counted.items(), *zip(texts, counts, strict=True))
         self._known.update((piece, count) for piece, count in short if len(piece) <= _SHORT)
         return counts
+
+    def _split(self, text: str) -> tuple[list[str], int]:
+        """Return pieces whose counts add up, and the number of punctuation marks that are tokens beside them."""
+        if self._others is None or self._others.search(text):
+            return text.replace("\t", " ").replace("\r", " ").replace("\n", " ").split(" "), 0
+        lower = text.lower()
+        return _WORD.findall(lower), len(lower.translate(_ALL_BUT_MARKS))
 
     @staticmethod
     def _sum(pieces: Sequence[str], known: Mapping[str, int], counted: Mapping[str, int]) -> int:
