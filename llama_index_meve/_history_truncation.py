@@ -62,15 +62,15 @@ def truncate_history(
 ) -> HistoryWindow:
     """Return as much of the end of a conversation as fits the token limit.
 
-    Instructions come first, then the last turn, then the reserve, then older whole turns. Instructions and a last turn
-    that are too long are shortened; instructions leave half of the limit to the last turn, and more if nothing of the
-    user's message fits in half, for example an image.
+    Instructions come first, then the user's last message, the reserve, the newest steps since it, and older whole
+    turns. Instructions and a last turn that are too long are shortened. Instructions leave half of the limit to the
+    last turn, and more if nothing of the user's message fits in half, for example an image.
 
     Args:
         messages: the end of the conversation, oldest first.
         counter: counts tokens.
         limit: tokens that are never exceeded.
-        reserve: tokens that older turns leave free.
+        reserve: tokens that steps and older turns leave free, at most half of what instructions leave.
         pinned: instructions from before these messages.
     """
     turns = _group_turns([m for m in messages if m.role not in INSTRUCTION_ROLES])
@@ -80,12 +80,12 @@ def truncate_history(
     used = counter.count_message(system) if system else 0
     if not turns:
         return HistoryWindow(system=system, tokens=used)
-    end = turns[-1] if last <= limit - used else _truncate_turn(turns[-1], counter, limit - used)
+    end = _fit_turn(turns[-1], counter, limit - used, reserve)
     if not end and system:
         least = _least_limit(turns[-1][0], counter, limit)
         system = _merge_instructions(instructions, counter, limit - least)
         used = counter.count_message(system) if system else 0
-        end = _truncate_turn(turns[-1], counter, limit - used)
+        end = _fit_turn(turns[-1], counter, limit - used, reserve)
     used += last if end is turns[-1] else _count_tokens(end, counter)
     kept = [*end]
     for turn in reversed(turns[:-1]) if end is turns[-1] else ():
@@ -150,14 +150,17 @@ def _match_results(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMe
     return [head, *matching] if matching and len(missing) <= unnamed else []
 
 
-def _truncate_turn(turn: Sequence[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage]:
-    """Return the part of an overlong turn that fits: the user's message, and the last steps."""
+def _fit_turn(turn: list[ChatMessage], counter: MessageCounter, limit: int, reserve: int) -> list[ChatMessage]:
+    """Return a turn, or the part of an overlong one that fits: the user's message, and the last steps."""
     first, *steps = _group_steps(turn)
-    preferred = max(limit // 2, limit - sum(_count_tokens(s, counter) for s in steps))
+    reserve = min(reserve, limit // 2) if steps else 0
+    if _count_tokens(turn, counter) <= limit - reserve:
+        return turn
+    preferred = max(limit // 2, limit - reserve - sum(_count_tokens(s, counter) for s in steps))
     head = counter.truncate_message(first[0], preferred) or counter.truncate_message(first[0], limit)
     if head is None:
         return []
-    left = limit - counter.count_message(head)
+    left = limit - reserve - counter.count_message(head)
     kept: list[ChatMessage] = []
     for step in reversed(steps):
         shortened = _truncate_step(step, counter, left)

@@ -60,9 +60,10 @@ def test_words_whose_tokens_are_kept_change_no_vector(monkeypatch: pytest.Monkey
     assert isinstance(keeping, _bert_words.WordTokens)
     drawn = random.Random(4)
     plain = ["moon", "Bread!", "[unk]", "x" * 101, "y" * 30, "\t\r\n", "it's", "a_b"]
-    odd = ["", "", "", "Zürich", "[UNK]", "a\x00b", "東京"]
+    odd = ["", "", "", "Zürich", "[UNK]", "a\x00b", "東京", "İstanbul", "kalın", "ſ", "300 \u212a"]
     batches = [
-        [" ".join([*drawn.choices(plain, k=4), str(drawn.random()), odd[n % 7]]) for n in range(20)] for _ in range(20)
+        [" ".join([*drawn.choices(plain, k=4), str(drawn.random()), odd[n % len(odd)]]) for n in range(20)]
+        for _ in range(20)
     ]
     kept = []
     for batch in batches:

@@ -148,7 +148,19 @@ def test_words_and_marks_of_ascii_texts_are_counted_as_the_model_reads():
     """Control characters join words, [SEP] is one token and [sep] three, and a word of over 100 letters is one."""
     counter = load_minilm_tokens()
     rng = random.Random(3)
-    pieces = ["".join(map(chr, range(256))), "[SEP]", "[sep]", "X" * 101, "x" * 100, "it's", "a_b-c", "a\x00b", "C:\\d"]
+    pieces = [
+        "".join(map(chr, range(256))),
+        "[SEP]",
+        "[sep]",
+        "X" * 101,
+        "x" * 100,
+        "it's",
+        "a_b-c",
+        "a\x00b",
+        "C:\\d",
+        "İı",
+        "ſ\u212a",
+    ]
     texts = ["".join(rng.choice([*pieces, chr(rng.randrange(128))]) for _ in range(6)) for _ in range(500)]
     assert counter.count_many(texts) == counter._encode(texts)
 

@@ -176,9 +176,24 @@ def test_agent_sees_the_question_however_many_steps_it_took_since(shared):
         call = types.ToolCallBlock(tool_call_id=str(n), tool_name="look", tool_kwargs={"page": n})
         found = ChatMessage("a flight " * 10, role="tool", additional_kwargs={"tool_call_id": str(n)})
         chat.put_messages([ChatMessage(role="assistant", blocks=[call]), found])
-    system, question, *steps = chat.get()
+        shown = chat.get()
+    system, question, *steps = shown
     assert (system.content.split("\n")[0], question.content) == ("Be brief.", "Find the cheapest flight.")
     assert answered_call_id(steps[-1]) == "79"
+
+
+def test_standing_wish_stays_in_the_prompt_however_many_steps_an_agent_takes(tmp_path):
+    with GovernedMemory.open(tmp_path / "memory.db", embedder=WordEmbedder(), tokens=WordCounter()) as memory:
+        memory.add("Always answer in German.", user_id="alice", source="chat_user", policy_class="instruction")
+        chat = MeVeMemory(memory, user_id="alice", token_limit=600, tokens=WordCounter())
+        chat.put(ChatMessage("Find the cheapest flight.", role="user"))
+        for n in range(40):
+            call = types.ToolCallBlock(tool_call_id=str(n), tool_name="look", tool_kwargs={"page": n})
+            found = ChatMessage("a flight " * 20, role="tool", additional_kwargs={"tool_call_id": str(n)})
+            chat.put_messages([ChatMessage(role="assistant", blocks=[call]), found])
+            shown = chat.get()
+            assert "Always answer in German." in shown[0].content, n
+            assert sum(map(MessageCounter(WordCounter()).count_message, shown)) <= 600
 
 
 def test_chat_engine_subtracts_its_prompt_from_the_limit(shared):

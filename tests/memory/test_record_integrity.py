@@ -11,6 +11,7 @@ import pytest
 from meve.memory._audit.chain import AuditChain
 from meve.memory._audit.record_state import GROUPS, LoggedStates, hash_state
 from meve.memory.records import MemoryRecord
+from meve.memory.stores import _record_transaction
 from meve.memory.stores.protocol import RecordQuery
 from meve.testing.dict_memory_store import DictMemoryStore
 from meve.testing.fakes import FakeClock
@@ -255,6 +256,24 @@ def test_equal_records_of_two_users_have_different_hashes():
     parts = [slice(0, 32), *(slice(n, n + 4) for n in range(32, len(alice), 4))]
     assert not [part for part in parts if alice[part] == bob[part]]
     assert alice != hash_state(AuditChain(b"another key of 16 bytes"), "s:alice", record)
+
+
+def test_record_whose_state_an_earlier_version_logged_is_changed_and_still_agrees(file, clock, monkeypatch):
+    """Earlier versions hashed the parts of a state without its owner; only the hash of the whole decides."""
+
+    def hash_as_before(chain, user, record):
+        return hash_state(chain, user, record)[:32] + "0" * 32
+
+    monkeypatch.setattr(_record_transaction, "hash_state", hash_as_before)
+    with open_memory(file, clock=clock) as memory:
+        memory.add("I live in Lyon.", user_id="alice", id="home")
+    monkeypatch.undo()
+    assert find_differences(file, clock) == {}
+    with open_memory(file, clock=clock) as memory:
+        memory.hold("home", user_id="alice", reason="a test")
+    assert find_differences(file, clock) == {}
+    change_sealed(file, "alice", "home", text="I live in Rome.")
+    assert set(find_differences(file, clock)) == {("alice", "home")}
 
 
 def test_broken_log_compares_no_records(filled, clock):

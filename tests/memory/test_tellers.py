@@ -22,6 +22,11 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
         ("What did we say in our previous chat?", "chat_assistant"),
         ("Can you recommend a breed to me?", "chat_user"),
         ("Which breed is best?", ""),
+        ("What was your advice on my CV?", "chat_assistant"),
+        ("Remind me of the hotel you found for me.", "chat_assistant"),
+        ("Which book was recommended to me?", "chat_assistant"),
+        ("What did the bot tell me?", "chat_assistant"),
+        ("Have you got my address?", "chat_user"),
     ],
 )
 def test_teller_is_who_the_question_is_about(question, expected):

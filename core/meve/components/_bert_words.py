@@ -23,8 +23,9 @@ def find_others(settings: Mapping[str, Any]) -> re.Pattern[str] | None:
     parts = [settings[name] and settings[name]["type"] for name in ("normalizer", "pre_tokenizer", "model")]
     if parts != _WHOLE or not settings["normalizer"]["lowercase"]:
         return None
-    special = [re.escape(token["content"]) for token in settings["added_tokens"]]
-    return re.compile("|".join([r"[^\t\r\n -~]", *special]), re.IGNORECASE)
+    # of the special tokens alone, since four letters beyond ASCII, such as İ, are variants of ASCII letters for `re`
+    special = [f"(?i:{re.escape(token['content'])})" for token in settings["added_tokens"]]
+    return re.compile("|".join([r"[^\t\r\n -~]", *special]))
 
 
 class WordTokens:

@@ -59,6 +59,14 @@ def hash_state(chain: AuditChain, user: str, record: MemoryRecord) -> str:
     )
 
 
+def is_same_state(logged: str, found: str) -> bool:
+    """Return whether two results of `hash_state` are of one state. Only the hash of the whole decides.
+
+    Earlier versions hashed the parts without the owner, so in their entries the parts differ.
+    """
+    return logged[:_WHOLE] == found[:_WHOLE]
+
+
 def _user_of(user: str) -> UserId | None:
     try:
         return user_in_event(user)
@@ -78,7 +86,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 def _differing_groups(logged: str, found: str) -> tuple[str, ...]:
     """Return the parts of two states that differ; empty if the states are equal."""
-    if logged[:_WHOLE] == found[:_WHOLE]:
+    if is_same_state(logged, found):
         return ()
     starts = range(_WHOLE, _WHOLE + _PART * len(GROUPS), _PART)
     differing = [g for g, n in zip(GROUPS, starts, strict=True) if logged[n : n + _PART] != found[n : n + _PART]]

@@ -15,6 +15,8 @@ _ON_DATE = re.compile(r"\bon \d{4}-\d\d-\d\d\b")
 """A day as it is stored in place of "today" and "yesterday"."""
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
 _MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
+_WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
+_DAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days? (?:to|till|until|through) \w+day|\bweekdays\b")
 _FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
 _PAST_TENSES = """
 take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
@@ -87,7 +89,8 @@ def is_milestone_of_another(old: Claim, new: Claim) -> bool:
 
     "I work with Ben" and "Ben got promoted".
     """
-    is_of_person = not old.names.isdisjoint(new.subject) and not MINE.isdisjoint(old.subject)
+    named = old.names.difference(old.subject)  # "my wife Eva is a nurse" tells of Eva herself
+    is_of_person = not named.isdisjoint(new.subject) and not MINE.isdisjoint(old.subject)
     return is_of_person and MINE.isdisjoint(new.words) and _MILESTONE.search(" ".join(new.words)) is not None
 
 
@@ -131,6 +134,18 @@ def holds_in_part(old: Claim, new: Claim) -> bool:
     named = {*new.words, *map(stem, new.words)}
     pairs = (set(pair) - FUNCTION_WORDS for pair in _LISTED.findall(" ".join(old.words)))
     return new.ended and any(len(pair) == 2 and len({*map(stem, pair)} - named) == 1 for pair in pairs)
+
+
+def changes_one_day(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells of fewer weekdays than the older one.
+
+    "We open Tuesday to Saturday, 7:30 to 14:00" and "we now close at 15:00 on Saturdays".
+    """
+    before, after = (" ".join(claim.words) for claim in (old, new))
+    days = set(_WEEKDAY.findall(after))
+    return (
+        bool(days) and not _DAYS.search(after) and (bool(_DAYS.search(before)) or days < set(_WEEKDAY.findall(before)))
+    )
 
 
 def leaves_out_person(old: Claim, new: Claim) -> bool:

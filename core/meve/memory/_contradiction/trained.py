@@ -69,6 +69,8 @@ _PASSING = re.compile(
 """Words of a move that may be over, or long ago: "for a year", "in 2015", "when I was six"."""
 _THERE = re.compile(r"\bthere\b(?! (?:is|are|was|were|will|has|have)\b)")
 """A place that another statement names."""
+_LEFT = re.compile(r"\b(?:left|leaves?|leaving|moved|moving|quit|gone)\b")
+"""Words that end being at a place."""
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _CACHED = 200_000
 
@@ -223,10 +225,12 @@ def _tells_more(old: Claim, new: Claim) -> bool:
     """
     before, after = " ".join(old.words), " ".join(new.words)
     is_named = not NAMING.isdisjoint(old.words) and not old.names.isdisjoint(new.subject)
-    if (is_named or _THERE.search(after)) and not new.changed:
+    if _THERE.search(after) and not new.changed and not _LEFT.search(after):
         return True
     if new.cues:
         return False
+    if is_named:
+        return True
     names_role = _names_role(old) or _names_role(new)
     is_weekly = bool(_WEEKDAY.search(before)) != bool(_WEEKDAY.search(after))
     return (is_weekly and old.first_verb == new.first_verb) or (names_role and old.content.isdisjoint(new.content))

@@ -10,6 +10,7 @@ from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_D
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
+    changes_one_day,
     holds_in_part,
     is_exception,
     is_milestone_of_another,
@@ -190,6 +191,7 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or is_milestone_of_another(old, new)
         or is_still_planned(old, new)
         or holds_in_part(old, new)
+        or changes_one_day(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)

@@ -13,7 +13,7 @@ from meve.memory._audit.chain import (
     encode_detail,
 )
 from meve.memory._audit.log_names import find_entries, hide_names
-from meve.memory._audit.record_state import hash_state
+from meve.memory._audit.record_state import hash_state, is_same_state
 from meve.memory._timestamps import to_micros
 from meve.memory.records import MemoryRecord, SharedScore, StoredRecord, is_own_history
 from meve.memory.stores._reading import UnreadableRecord, all_records, find, readable_records
@@ -208,7 +208,7 @@ class RecordTransaction:
         states = [row for row in rows if '"state":' in row.detail]
         if not states:
             return any(row.action == "add" for row in rows)
-        return bool(json.loads(states[-1].detail)["state"] == hash_state(audit_chain, user, record))
+        return is_same_state(json.loads(states[-1].detail)["state"], hash_state(audit_chain, user, record))
 
     def _put(self, user: str, stored: StoredRecord) -> None:
         self._transaction.put(user, stored)
