@@ -250,6 +250,15 @@ def test_texts_that_differ_by_a_sign_are_two_facts(memory, one, other):
     assert sorted(r.text for r in memory.list(user_id="ann")) == sorted([one, other])
 
 
+def test_model_is_told_that_a_secret_became_private(memory):
+    """Otherwise it looks for it in vain."""
+    tools = build_tools(memory)
+    answer = tools["remember"].invoke({"text": "The password is hunter2-Zx81!"})
+    assert answer.endswith("It is private, as secrets are: recalls don't show it.")
+    assert "hunter2" not in tools["recall"].invoke({"query": "What is the password?"})
+    assert "private" not in tools["remember"].invoke({"text": FACT})
+
+
 @pytest.mark.parametrize("maintenance", [False, True])
 def test_superseded_fact_can_be_remembered_again(memory, clock, maintenance):
     tools = build_tools(memory)

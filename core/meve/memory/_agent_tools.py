@@ -141,7 +141,8 @@ class MemoryTools:
                 return "This is remembered already.", {"id": record_id, "added": False}
             record = self._add(caller, text, None)
         until = "" if record.expires_at is None else f" until {record.expires_at:%Y-%m-%d}"
-        return f"Remembered{until} (id {record.id}).", {"id": record.id, "added": True}
+        private = " It is private, as secrets are: recalls don't show it." if record.policy_class == "private" else ""
+        return f"Remembered{until} (id {record.id}).{private}", {"id": record.id, "added": True}
 
     def _add(self, caller: ToolCaller, text: str, record_id: str | None) -> MemoryRecord:
         return self.memory.add(
