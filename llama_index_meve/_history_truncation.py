@@ -70,7 +70,7 @@ def truncate_history(
         messages: the end of the conversation, oldest first.
         counter: counts tokens.
         limit: tokens that are never exceeded.
-        reserve: tokens that steps and older turns leave free, at most half of what instructions leave.
+        reserve: tokens that tool calls and older turns leave free, at most half of what instructions leave.
         pinned: instructions from before these messages.
     """
     turns = _group_turns([m for m in messages if m.role not in INSTRUCTION_ROLES])
@@ -153,7 +153,7 @@ def _match_results(head: ChatMessage, results: list[ChatMessage]) -> list[ChatMe
 def _fit_turn(turn: list[ChatMessage], counter: MessageCounter, limit: int, reserve: int) -> list[ChatMessage]:
     """Return a turn, or the part of an overlong one that fits: the user's message, and the last steps."""
     first, *steps = _group_steps(turn)
-    reserve = min(reserve, limit // 2) if steps else 0
+    reserve = min(reserve, limit // 2) if any(tool_call_ids(step[0]) for step in steps) else 0
     if _count_tokens(turn, counter) <= limit - reserve:
         return turn
     preferred = max(limit // 2, limit - reserve - sum(_count_tokens(s, counter) for s in steps))
