@@ -30,7 +30,7 @@ class HistoryWindow:
     question: str = ""
     """The user's last text."""
     is_overlong: bool = False
-    """Whether the user spoke, and nothing of the last message fits."""
+    """True if there is a message of the user, and no part of the last one fits the limit."""
 
     def with_memory(self, text: str, method: InsertMethod = InsertMethod.SYSTEM) -> list[ChatMessage]:
         """Return the messages for the model, with the recalled text at the end of the instructions.

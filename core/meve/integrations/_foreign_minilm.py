@@ -9,7 +9,7 @@ from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder
 
 _PROBES = ("Water tomatoes twice a week.", "Who signed the treaty of 1648?", "def read(file): return file.read()")
 LEAST_COSINE = 0.99
-"""Of the vectors of equal texts. The published weights reach 0.999 with those in eight bits."""
+"""The least cosine between two vectors of one text. Published weights and those in eight bits reach 0.999."""
 
 
 def is_shipped_minilm(

@@ -103,8 +103,8 @@ class Relevance(_PolicySection):
     said_then: Fraction = 0.2
     """Added to the relevance of a memory that was added at the time that the question names, such as `last week`."""
     teller: Fraction = 0.15
-    """What the assistant said has so much less relevance to a question that says `I` or `my`, and so much more to one
-    for what `you said`."""
+    """Subtracted from the relevance of the assistant's turns for questions that say `I` or `my`, and added for those
+    about what `you said`."""
 
 
 class Ranking(_PolicySection):

@@ -17,7 +17,7 @@ relation then. On five benchmarks it leaves out no gold passage."""
 GIVEN = "given"
 """The origin of a passage that the caller gives, in the order of another search."""
 NEAREST = 5
-"""Where nothing is verified, so many of the given passages, the first ones, count as related: the other search says so.
+"""The number of given passages that are kept, best first, where nothing is verified: another search chose them.
 On small notes, the cosine alone leaves out some answers among them."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""

@@ -311,7 +311,7 @@ def _unknown_parts(connection: sqlite3.Connection, version: int) -> list[str]:
 
 
 class _Model(NamedTuple):
-    """What a file of a version has: the statements that make it, the columns of each table, and `_obstacles`."""
+    """The parts of a file of one version: the statements that make it, the columns of each table, and `_obstacles`."""
 
     statements: list[str]
     columns: dict[str, list[tuple[object, ...]]]
