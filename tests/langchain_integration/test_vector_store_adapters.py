@@ -15,6 +15,7 @@ from meve._formulas import cosines
 from meve.components.embedders.minilm import minilm_folder
 from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.errors import ConfigurationError, StaleWarning
+from meve.integrations._faiss_vectors import read_flat_vectors
 from meve.testing.external_store_contract import make_id
 from meve.testing.fakes import CountingEmbedder, WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS, UnknownVectorStore
@@ -221,6 +222,19 @@ def test_vectors_of_a_lossy_faiss_index_are_not_read(documents):
     store = community.FAISS(MeVeEmbeddings(WordEmbedder()), index, docstore, {})
     ids = store.add_documents(with_ids(documents))
     assert adapt_vector_store(store).read_vectors(ids, WordEmbedder().name) == {}
+
+
+@pytest.mark.parametrize("kind", ["IndexFlatIP", "IndexIDMap2"])
+def test_faiss_row_without_vector_is_left_out(kind):
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatIP(2)
+    if kind == "IndexIDMap2":
+        index = faiss.IndexIDMap2(index)
+        index.add_with_ids(np.eye(2, dtype=np.float32), np.arange(2))
+    else:
+        index.add(np.eye(2, dtype=np.float32))
+    vectors = read_flat_vectors(index, {"stored": 1, "missing": 7})
+    assert {i: v.tolist() for i, v in vectors.items()} == {"stored": [0, 1]}
 
 
 class NamedMiniLm(Embeddings):
