@@ -89,6 +89,7 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
     every = runtime.store.all_records(user)
     now = runtime.clock.now()
     every = [stored for stored in every if not stored.record.expired(now)]
+    every.sort(key=lambda stored: (stored.record.created_at, stored.row))
     records = [stored.record for stored in every]
     places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
