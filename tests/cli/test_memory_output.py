@@ -69,6 +69,14 @@ def test_explain_counts_recalls_and_lists_them_on_request(shop):
     assert shop("explain", "shop", "--user", "bob", "--history").stdout.count(" retrieve: recall") == 3
 
 
+def test_audit_leaves_recalls_out_on_request(shop):
+    def actions(*options):
+        return [e["action"] for e in json.loads(shop("audit", "--json", *options).stdout)]
+
+    assert actions() == ["add", "add", "retrieve", "retrieve", "retrieve"]
+    assert actions("--changes") == ["add", "add"]
+
+
 def test_audit_table_shows_the_probability_of_a_model(capsys):
     event = AuditEvent(
         seq=1, at=datetime.now(UTC), user_id="bob", record_id="choir", action="supersede",

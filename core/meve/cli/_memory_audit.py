@@ -36,12 +36,16 @@ def audit(
     action: Annotated[list[str] | None, typer.Option(help="Only this action, such as add; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option(help="Only newer entries, such as 90s, 30m, 24h, 7d or 2w.")] = None,
     record: Annotated[str | None, typer.Option(help="Only entries of this memory.")] = None,
+    changes: Annotated[bool, typer.Option("--changes", help="Leave out recalls (the action retrieve).")] = False,
     head: Annotated[bool, typer.Option("--head", help="Print only the end of the log, to keep it elsewhere.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the audit log. Each entry says what was done to which memory, when and why."""
+    """Print the audit log. Each entry says what was done to which memory, when and why.
+
+    A recall has an entry for each memory that it handed out.
+    """
     with open_memory(file, policy, key) as governed_memory:
         if head:
             end = governed_memory.audit.head()
@@ -53,6 +57,7 @@ def audit(
             action=cast("list[Action] | None", action),
             since=parse_span(since),
         )
+    events = [event for event in events if not (changes and event.action == "retrieve")]
     if as_json:
         write_json([event.to_dict() for event in events])
     else:
