@@ -28,9 +28,10 @@ def format_expiry(record: "MemoryRecord") -> str:
 
 
 def print_records(records: list["MemoryRecord"]) -> None:
-    """Print a table; narrow terminals leave sources out, and tags appear only if a memory has any."""
+    """Print a table; narrow terminals leave sources and hours out, and tags appear only if a memory has any."""
     tags = ["tags"] * any(r.tags for r in records)
-    source = ["source"] * (get_console().width >= NARROW_WIDTH)
+    is_wide = get_console().width >= NARROW_WIDTH
+    source = ["source"] * is_wide
     columns = ("added", "id", "text", *tags, "class", *source, "score", "until")
     grid = table(
         format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")
@@ -45,7 +46,7 @@ def print_records(records: list["MemoryRecord"]) -> None:
             "class": r.policy_class,
             "source": r.source,
             "score": f"{r.reflection:.0f}",
-            "until": "for ever" if r.expires_at is None else f"{r.expires_at:%Y-%m-%d %H:%M}",
+            "until": "for ever" if r.expires_at is None else f"{r.expires_at:%Y-%m-%d %H:%M}"[: 16 if is_wide else 10],
         }
         grid.add_row(*(shown[column] for column in columns))
     print_table(grid)
@@ -125,8 +126,9 @@ def summarise_events(events: "Sequence[AuditEvent]") -> str:
     """Return the number of a memory's log entries, and when it was recalled last."""
     count = format_count(len(events), "log entry", "log entries")
     recalls = [event.at for event in events if event.action == "retrieve"]
-    last = f", last {recalls[-1]:%Y-%m-%d %H:%M} UTC" if recalls else ""
-    return f"{count}; recalled {format_count(len(recalls), 'time', 'times')}{last} (--history lists them)"
+    if not recalls:
+        return f"{count}; never recalled"
+    return f"{count}; recalled {format_count(len(recalls), 'time', 'times')}, last {recalls[-1]:%Y-%m-%d %H:%M} UTC"
 
 
 def print_events(events: "Sequence[AuditEvent]") -> None:

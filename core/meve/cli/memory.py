@@ -204,6 +204,8 @@ def explain(
             print_line(f"  {line}", "dim")
     if not explanations:
         print_line("nothing")
+    elif not history:
+        print_line("--history lists the log entries", "dim")
 
 
 def forget(
