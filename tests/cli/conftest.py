@@ -84,3 +84,19 @@ def pairs(tmp_path):
     path = tmp_path / "pairs.jsonl"
     path.write_text("\n".join([*map(json.dumps, rows), "{", '{"query": "x"}']))
     return path
+
+
+@pytest.fixture
+def memory(meve, tmp_path):
+    """Return a function that runs `meve memory` on one file."""
+    return lambda *arguments, **more: meve("memory", *arguments, "--file", tmp_path / "memory.db", **more)
+
+
+@pytest.fixture
+def filled(memory):
+    for text, *options in (
+        ("Tomatoes need 6-8 hours of sun.", "--id", "t", "--source", "doc"),
+        ("My PIN is 4711.", "--id", "pin", "--class", "private"),
+    ):
+        assert memory("add", text, "--user", "alice", *options).exit_code == 0
+    return memory

@@ -18,9 +18,23 @@ def test_ask_prints_context_tokens_and_sufficiency(meve, index):
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("Bees › Honey\nHoney bees make honey from the nectar")
     assert "of 512 tokens" in result.stdout
-    *_, summary, unverified = result.stdout.rstrip().splitlines()
-    assert "· sufficient (" in summary
-    assert unverified.startswith("not verified, but included: ")
+    assert "· sufficient (" in result.stdout
+
+
+def test_ask_marks_unverified_passages_by_title_or_beginning_and_id(meve, index):
+    shown = meve("ask", ANSWERED, "--index", index).stdout
+    head, *rows = (line.split() for line in shown[shown.index("\nno ") :].splitlines()[1:])
+    assert head == ["no", "passage", "id", "score", "verified"]
+    named = [(row[0], " ".join(row[1:-3]), row[-3], row[-1]) for row in rows]
+    assert named[0] == ("1", "Bees › Honey", "bees.md#1", "yes")
+    assert ("3", "Rust forms when iron reacts with oxygen and water.", "iron", "no") in named
+
+
+def test_list_of_passages_fits_a_narrow_terminal(index, on_terminal):
+    lines = on_terminal("ask", ANSWERED, "--index", index)
+    rows = lines[next(number for number, line in enumerate(lines) if line.startswith(" no ")) :]
+    assert max(map(len, rows)) <= 80
+    assert any("iron" in row.split() and row.endswith("no") for row in rows)
 
 
 def test_unanswered_question_is_reported_with_status_0(meve, index):

@@ -13,22 +13,6 @@ from meve.testing.fakes import FakeClock
 from tests.memories import add_with_score, change_sealed, run_sql
 
 
-@pytest.fixture
-def memory(meve, tmp_path):
-    """Return a function that runs `meve memory` on one file."""
-    return lambda *arguments, **more: meve("memory", *arguments, "--file", tmp_path / "memory.db", **more)
-
-
-@pytest.fixture
-def filled(memory):
-    for text, *options in (
-        ("Tomatoes need 6-8 hours of sun.", "--id", "t", "--source", "doc"),
-        ("My PIN is 4711.", "--id", "pin", "--class", "private"),
-    ):
-        assert memory("add", text, "--user", "alice", *options).exit_code == 0
-    return memory
-
-
 def read_json(result):
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
@@ -36,7 +20,7 @@ def read_json(result):
 
 def test_added_memory_is_found_listed_and_explained(filled):
     assert ", doc:\n[1] Tomatoes need 6-8 hours of sun." in filled("search", "how much sun?", "--user", "alice").stdout
-    assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["pin", "t"]
+    assert [r["id"] for r in read_json(filled("list", "--user", "alice", "--json"))] == ["t", "pin"]
     why, *_ = read_json(filled("explain", "tomatoes", "--user", "alice", "--json"))
     assert "factual, from doc" in why["why"]
 
@@ -128,10 +112,12 @@ def test_search_tells_what_is_left_out_and_shows_it_on_request(filled):
     filled("add", "The shop opens at 8 on weekdays.", "--user", "bob", *secret, "old-secret")
     filled("add", "The shop opens at 7 on weekdays.", "--user", "bob", *secret, "secret")
     before = filled(*question).stdout
-    assert "left out: nine: ten says otherwise, and is newer or better" in before
+    assert 'left out: nine, "The shop opens at 9 on weekdays.": ten says otherwise, and is newer or better' in before
     filled("maintain", "--yes")
     after = filled(*question).stdout
-    assert re.search(r"^left out: nine: replaced by ten since 20.+ UTC \(another number than ten\)$", after, re.M)
+    text = '"The shop opens at 9 on weekdays."'
+    pattern = rf"^left out: nine, {text}: replaced by ten since 20.+ UTC \(another number than ten\)$"
+    assert re.search(pattern, after, re.M)
     assert "secret" not in before + after
     assert list(read_json(filled(*question, "--json"))["left_out"]) == ["nine"]
     assert "left out: old-secret" in filled(*question, "--private").stdout
@@ -192,9 +178,9 @@ def test_list_filters_by_session(filled):
 def test_tags_are_listed_if_there_are_any(filled):
     assert "tags" not in filled("list", "--user", "alice").stdout
     filled("add", "I grow basil.", "--user", "alice", "--id", "b", "--tag", "Kitchen", "--tag", "balcony")
-    head, row = (line.split() for line in filled("list", "--user", "alice").stdout.splitlines()[1:3])
-    assert head == ["id", "text", "tags", "class", "source", "score", "until"]
-    assert row[:7] == ["b", "I", "grow", "basil.", "balcony,", "kitchen", "factual"]
+    head, row = (line.split() for line in filled("list", "--user", "alice").stdout.splitlines()[1::3])
+    assert head == ["added", "id", "text", "tags", "class", "source", "score", "until"]
+    assert row[1:8] == ["b", "I", "grow", "basil.", "balcony,", "kitchen", "factual"]
 
 
 def test_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
@@ -202,7 +188,9 @@ def test_list_fits_a_narrow_terminal(filled, on_terminal, tmp_path):
     filled("add", text, "--user", "alice", "--tag", "kitchen", "--tag", "balcony", "--session", "s1")
     lines = on_terminal("memory", "list", "--user", "alice", "--file", tmp_path / "memory.db")
     assert max(map(len, lines)) <= 80
-    assert next(line for line in lines if "until" in line).split() == ["id", "text", "tags", "class", "score", "until"]
+    assert next(line for line in lines if "until" in line).split() == [
+        "added", "id", "text", "tags", "class", "score", "until",
+    ]  # fmt: skip
     assert {"balcony,", "kitchen", "factual"} <= set(" ".join(lines).split())
 
 
@@ -362,7 +350,7 @@ def test_exported_file_has_mode_600(filled, tmp_path):
 
 
 def test_export_contains_everything_of_a_user(filled, tmp_path):
-    assert [r["id"] for r in read_json(filled("export", "--user", "alice"))["records"]] == ["pin", "t"]
+    assert [r["id"] for r in read_json(filled("export", "--user", "alice"))["records"]] == ["t", "pin"]
     filled("export", "--user", "alice", "--to", tmp_path / "out.json")
     assert json.loads((tmp_path / "out.json").read_text())["user_id"] == "alice"
 

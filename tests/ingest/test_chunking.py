@@ -123,6 +123,14 @@ def test_each_question_is_a_passage_with_its_answer(kind, question, answer):
     assert {c.title for c in chunks} == {"faq.txt"}
 
 
+@pytest.mark.parametrize("gap", ["\n", "\n\n"])
+def test_title_above_the_first_question_is_no_passage_of_its_own(gap):
+    asked = make_questions().removeprefix("Some lead.\n\n")
+    texts = [c.text for c in chunker(tokens=100).split(f"Club rules{gap}{asked}", "text", "faq.txt")]
+    assert [text.split()[0] for text in texts] == ["Club", "Q:", "Q:", "Words"]
+    assert texts[0].startswith(f"Club rules{gap}Q: Who is it?\nA: Some")
+
+
 def test_answer_of_several_paragraphs_is_titled_by_its_question():
     answer = f"A: {'First words. ' * 6}\n\n{'Second words. ' * 6}"
     text = f"Q: Who?\n{answer}\n\nQ: What?\n{answer}\n"

@@ -259,6 +259,16 @@ def test_model_is_told_that_a_secret_became_private(memory):
     assert "private" not in tools["remember"].invoke({"text": FACT})
 
 
+def test_model_is_told_that_its_text_is_no_standing_wish(memory):
+    """A tool's text isn't the user's own word, so it never stands in each prompt."""
+    tools = build_tools(memory)
+    answer = tools["remember"].invoke({"text": "Always answer in German."})
+    assert "no standing wish" in answer
+    [record] = memory.list(user_id="ann")
+    assert record.policy_class == "factual"
+    assert "wish" not in tools["remember"].invoke({"text": FACT})
+
+
 @pytest.mark.parametrize("maintenance", [False, True])
 def test_superseded_fact_can_be_remembered_again(memory, clock, maintenance):
     tools = build_tools(memory)

@@ -18,8 +18,9 @@ from meve.cli._memory_options import (
     open_memory,
     parse_span,
     parse_user,
+    read_texts,
 )
-from meve.cli._memory_tables import print_events, print_verification
+from meve.cli._memory_tables import print_events, print_texts, print_verification
 from meve.cli._render import format_count, print_line, write_json
 
 if TYPE_CHECKING:
@@ -35,12 +36,16 @@ def audit(
     action: Annotated[list[str] | None, typer.Option(help="Only this action, such as add; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option(help="Only newer entries, such as 90s, 30m, 24h, 7d or 2w.")] = None,
     record: Annotated[str | None, typer.Option(help="Only entries of this memory.")] = None,
+    changes: Annotated[bool, typer.Option("--changes", help="Leave out recalls (the action retrieve).")] = False,
     head: Annotated[bool, typer.Option("--head", help="Print only the end of the log, to keep it elsewhere.")] = False,
     policy: PolicyFile = None,
     key: KeyFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the audit log. Each entry says what was done to which memory, when and why."""
+    """Print the audit log. Each entry says what was done to which memory, when and why.
+
+    A recall has an entry for each memory that it handed out.
+    """
     with open_memory(file, policy, key) as governed_memory:
         if head:
             end = governed_memory.audit.head()
@@ -52,6 +57,7 @@ def audit(
             action=cast("list[Action] | None", action),
             since=parse_span(since),
         )
+    events = [event for event in events if not (changes and event.action == "retrieve")]
     if as_json:
         write_json([event.to_dict() for event in events])
     else:
@@ -124,11 +130,20 @@ def maintain(
         if not dry_run and not yes:
             typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
         report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
+        planned = [
+            (f"{step}, of {'all users' if owner is None else owner}", read_texts(governed_memory, owner, ids))
+            for step in report.counts()
+            for owner, ids in getattr(report, step).items()
+            if dry_run and ids and not as_json
+        ]
     counts, left = report.counts(), sum(report.left_pairs.values())
     if as_json:
         write_json({**counts, "left_pairs": left, "dry_run": dry_run})
     else:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
         print_line(f"would be: {summary}" if dry_run else summary)
+        for title, texts in planned:
+            print_line(title, "bold")
+            print_texts(texts)
         if left:
             print_line(f"{format_count(left, 'pair', 'pairs')} left to compare: run it again")

@@ -3,7 +3,7 @@
 import json
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 
 from meve._postgres import is_postgres_url
-from meve.errors import UnknownIdError
+from meve.errors import StorageError, UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import Checkpoints, GovernedMemory
@@ -154,6 +154,22 @@ def explain_unknown_id(user: str, id: str | None) -> Iterator[None]:
     except UnknownIdError as cause:
         command = shlex.join(["meve", "memory", "list", "--user", user])
         raise UnknownIdError(f"no memory {id!r:.80} of {user}: {command} lists all") from cause
+
+
+def read_texts(governed_memory: "GovernedMemory", user_id: str | int | None, ids: Iterable[str]) -> dict[str, str]:
+    """Return the texts of a user's memories by id; a note in brackets for one that has none to show."""
+    return {id: _read_text(governed_memory, user_id, id) for id in ids}
+
+
+def _read_text(governed_memory: "GovernedMemory", user_id: str | int | None, id: str) -> str:
+    if user_id is None:
+        return "(shared)"
+    try:
+        return governed_memory.get(id, user_id=user_id).text
+    except UnknownIdError:
+        return "(expired)"
+    except StorageError:
+        return "(unreadable)"
 
 
 def parse_user(name: str) -> str | int:

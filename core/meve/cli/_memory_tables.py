@@ -1,12 +1,13 @@
 """The tables and lines that the `meve memory` commands print."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from meve.cli._render import (
     NARROW_WIDTH,
     UNPRINTABLE,
+    format_beginning,
     format_count,
     get_console,
     print_line,
@@ -27,31 +28,38 @@ def format_expiry(record: "MemoryRecord") -> str:
 
 
 def print_records(records: list["MemoryRecord"]) -> None:
-    """Print a table; narrow terminals leave sources out, and tags appear only if a memory has any."""
+    """Print a table; narrow terminals leave sources and hours out, and tags appear only if a memory has any."""
     tags = ["tags"] * any(r.tags for r in records)
-    source = ["source"] * (get_console().width >= NARROW_WIDTH)
-    columns = ("id", "text", *tags, "class", *source, "score", "until")
+    is_wide = get_console().width >= NARROW_WIDTH
+    source = ["source"] * is_wide
+    columns = ("added", "id", "text", *tags, "class", *source, "score", "until")
     grid = table(
         format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")
     )
     for r in records:
         marks = " (on hold)" if r.hold else " (superseded)" if r.is_closed else ""
         shown = {
+            "added": f"{r.created_at:%Y-%m-%d}",
             "id": r.id.translate(UNPRINTABLE),
             "text": r.text.translate(UNPRINTABLE) + marks,
             "tags": ", ".join(r.tags).translate(UNPRINTABLE),
             "class": r.policy_class,
             "source": r.source,
             "score": f"{r.reflection:.0f}",
-            "until": "for ever" if r.expires_at is None else f"{r.expires_at:%Y-%m-%d %H:%M}",
+            "until": "for ever" if r.expires_at is None else f"{r.expires_at:%Y-%m-%d %H:%M}"[: 16 if is_wide else 10],
         }
         grid.add_row(*(shown[column] for column in columns))
     print_table(grid)
 
 
-def print_erased(label: str, report: "ErasureReport") -> None:
-    """Print the ids of erased memories, of those on hold, and of those that stay in the history."""
-    print_line(f"{label}: {', '.join(report.erased) or 'nothing'}")
+def print_texts(texts: Mapping[str, str]) -> None:
+    """Print ids and the beginnings of their texts."""
+    for name, text in texts.items():
+        print_line(f"  {name}: {format_beginning(text)}")
+
+
+def print_kept(report: "ErasureReport") -> None:
+    """Print the ids of memories that an erasure leaves: on hold, or in the history."""
     for name, reason in report.held.items():
         print_line(f"kept, on hold: {name} ({reason})", "yellow")
     if report.left_closed:
@@ -102,11 +110,32 @@ def print_verification(result: "AuditVerification") -> None:
         print_line(f"not as the log says: {name} ({', '.join(each.differs)})", "bold red")
 
 
+def format_event(event: "AuditEvent") -> str:
+    """Return an entry of the audit log in one line, without its memory."""
+    return f"{event.at:%Y-%m-%d %H:%M:%S} {event.action}: {format_reason(event)}"
+
+
+def format_reason(event: "AuditEvent") -> str:
+    """Return why an entry's action was done, with the measures that decided, such as a model's probability."""
+    evidence = event.detail.get("evidence", {})
+    measures = [f"{name} {value:.2f}" for name, value in evidence.items() if isinstance(value, float)]
+    return f"{event.reason} ({', '.join(measures)})" if measures else event.reason
+
+
+def summarise_events(events: "Sequence[AuditEvent]") -> str:
+    """Return the number of a memory's log entries, and when it was recalled last."""
+    count = format_count(len(events), "log entry", "log entries")
+    recalls = [event.at for event in events if event.action == "retrieve"]
+    if not recalls:
+        return f"{count}; never recalled"
+    return f"{count}; recalled {format_count(len(recalls), 'time', 'times')}, last {recalls[-1]:%Y-%m-%d %H:%M} UTC"
+
+
 def print_events(events: "Sequence[AuditEvent]") -> None:
     """Print a table of audit log entries."""
     columns = ("no", "when (UTC)", "user", "memory", "action", "reason")
     grid = table(format_count(len(events), "entry", "entries"), *columns, right=("no",), fold=("reason",))
     for e in events:
-        texts = (str(e.user_id), e.record_id, e.action, e.reason)
+        texts = (str(e.user_id), e.record_id, e.action, format_reason(e))
         grid.add_row(str(e.seq), f"{e.at:%Y-%m-%d %H:%M:%S}", *(text.translate(UNPRINTABLE) for text in texts))
     print_table(grid)

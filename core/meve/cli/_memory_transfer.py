@@ -19,11 +19,15 @@ from meve.cli._memory_options import (
     read_json,
 )
 from meve.cli._memory_tables import print_import
-from meve.cli._render import format_count, print_line, write_json
+from meve.cli._memory_text import format_export
+from meve.cli._render import format_count, print_line, write_json, write_output
 
 if TYPE_CHECKING:
     from meve.memory import ImportFormat
     from meve.memory.policy import PolicyClass, RecordSource
+
+FORMATS = ("json", "text")
+"""The forms of an export."""
 
 REFUSED_ROWS = 5
 """Exit status of `import` if rows were refused."""
@@ -35,16 +39,21 @@ def export(
     policy: PolicyFile = None,
     key: KeyFile = None,
     to: Annotated[Path | None, typer.Option(help="A file; standard output by default.", metavar="FILE")] = None,
+    format: Annotated[
+        str, typer.Option(help="json, which import reads, or text for people.", metavar="|".join(FORMATS))
+    ] = "json",
 ) -> None:
-    """Export all data of a user as JSON. Only you may read the file."""
+    """Export all data of a user, the oldest first. Only you may read the file."""
+    if format not in FORMATS:
+        raise typer.BadParameter(f"--format must be one of {', '.join(FORMATS)}, got {format!r}")
     with open_memory(file, policy, key) as governed_memory:
         data = governed_memory.export(user_id=parse_user(user))
     if to is None:
-        write_json(data)
+        write_json(data) if format == "json" else write_output(format_export(data))
     else:
         from meve._private_files import write_private
 
-        write_private(to, json.dumps(data, indent=2) + "\n")
+        write_private(to, json.dumps(data, indent=2) + "\n" if format == "json" else format_export(data))
         print_line(f"{format_count(len(data['records']), 'memory', 'memories')} of {user}: {to}")
 
 

@@ -32,6 +32,9 @@ PROGRESS_SECONDS = 30.0
 SCORES = ("verifier", "follow", "dense", "lexical")
 """The order of scores in a table; other scores follow."""
 
+BEGINNING = 60
+"""The most characters by which a text is named."""
+
 UNPRINTABLE = {code: "�" for code in (*range(32), 127, *range(128, 160)) if chr(code) not in "\n\t"}
 """Control characters, which documents could use to control the terminal."""
 
@@ -57,11 +60,14 @@ def write_json(data: object) -> None:
     file.write(json.dumps(data, ensure_ascii=encoding not in ("utf-8", "utf8"), indent=2, allow_nan=False) + "\n")
 
 
-def print_text(text: str, style: str = "") -> None:
-    """Print a context's text and a blank line; on a terminal, in a style."""
+def print_text(text: str, style: str = "", start: int = 0) -> None:
+    """Print a context's text and a blank line; on a terminal, in a style from the character `start` on."""
+    from rich.text import Text
+
     console = get_console()
     if style and console.is_terminal:
-        console.print(f"{text.translate(UNPRINTABLE)}\n", style=style, soft_wrap=True)
+        shown = text.translate(UNPRINTABLE)
+        console.print(Text.assemble(shown[:start], (f"{shown[start:]}\n", style)), soft_wrap=True)
     else:
         write_output(f"{text}\n\n")
 
@@ -160,6 +166,12 @@ def format_count(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def format_beginning(text: str) -> str:
+    """Return a text's beginning in one line, at most `BEGINNING` characters."""
+    line = " ".join(text.split()).translate(UNPRINTABLE)
+    return line if len(line) <= BEGINNING else f"{line[: BEGINNING - 1].rstrip()}…"
+
+
 def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[str] = ()) -> "Table":
     """Return an empty table.
 
@@ -172,7 +184,7 @@ def table(title: str, *columns: str, right: Sequence[str] = (), fold: Sequence[s
     from rich import box
     from rich.table import Table
 
-    grid = Table(title=title, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    grid = Table(title=title or None, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     grid.box = box.SIMPLE_HEAD if get_console().is_terminal else None
     for name in columns:
         justify: Literal["right", "left"] = "right" if name in right else "left"
@@ -209,12 +221,32 @@ def explain_unverified(context: "Context") -> str:
     return f"no passage below was verified (mode {context.trace.mode})"
 
 
+def find_unverified(context: "Context") -> int:
+    """Return where the text's first passage that wasn't verified begins; the text's length if all were."""
+    places = (context.text.find(each.passage.content) for each in context.passages if not each.verified)
+    return min((place for place in places if place >= 0), default=len(context.text))
+
+
 def print_verdict(context: "Context") -> None:
-    """Print passages, tokens and sufficiency, and which passages weren't verified if others were."""
+    """Print passages, tokens and sufficiency."""
     print_line(format_verdict(context), "green" if context.sufficient else "bold yellow")
-    doubtful = [each.passage.id for each in context.passages if not each.verified]
-    if doubtful and len(doubtful) < len(context.passages):
-        print_line(f"not verified, but included: {', '.join(doubtful)}", "yellow")
+
+
+def print_passages(context: "Context") -> None:
+    """Print a table of the passages in their order: title or beginning, id, score, and whether each is verified."""
+    columns = ("no", "passage", "id", "score", "verified")
+    grid = table("", *columns, right=("no", "score"), fold=("passage", "id"))
+    for number, each in enumerate(context.passages, start=1):
+        grid.add_row(
+            str(number),
+            each.passage.title.translate(UNPRINTABLE) or format_beginning(each.passage.text),
+            each.passage.id.translate(UNPRINTABLE),
+            "" if each.score is None else f"{each.score:.2f}",
+            "yes" if each.verified else "no",
+            style=None if each.verified else "dim",
+        )
+    if context.passages:
+        print_table(grid)
 
 
 def print_trace(context: "Context", most: int | None = None) -> None:

@@ -11,8 +11,10 @@ import typer
 from meve.cli._index_place import Collection, IndexPlace, load_index
 from meve.cli._render import (
     explain_unverified,
+    find_unverified,
     find_warnings,
     print_message,
+    print_passages,
     print_text,
     print_trace,
     print_verdict,
@@ -123,8 +125,9 @@ def ask(
 ) -> None:
     """Print the verified context for a question.
 
-    Also prints its tokens and whether it is sufficient. The exit status is 0 in both cases, unless
-    --when-insufficient is raise, which prints the reason and exits with 1; scripts can read "sufficient" from --json.
+    Also prints its tokens, whether it is sufficient, and which of its passages are verified. The exit status is 0 in
+    both cases, unless --when-insufficient is raise, which prints the reason and exits with 1; scripts can read
+    "sufficient" from --json.
     Settings default to those saved with the index.
     """
     overrides = {
@@ -144,12 +147,12 @@ def ask(
     if as_json:
         write_json(context.to_dict())
         return
-    if context.text and not context.sufficient:
-        print_message("warning", explain_unverified(context))
-        print_text(context.text, "dim")
-    elif context.text:
-        print_text(context.text)
+    if context.text:
+        if not context.sufficient:
+            print_message("warning", explain_unverified(context))
+        print_text(context.text, "dim", find_unverified(context))
     print_verdict(context)
+    print_passages(context)
     if trace:
         print_trace(context)
 

@@ -9,6 +9,7 @@ import typer
 
 from meve.cli._render import (
     print_line,
+    print_passages,
     print_separator,
     print_table,
     print_trace,
@@ -77,6 +78,8 @@ def print_answer(number: int, question: "DemoQuestion", context: "Context") -> N
         print_line(explain_abstention(question, context), "bold yellow")
         print_line("")
     print_verdict(context)
+    if context.sufficient:
+        print_passages(context)
     print_line("")
     print_trace(context, most=MAX_DROPPED)
     print_line("")

@@ -9,6 +9,9 @@ QUESTION = re.compile(r"\s*(?:\*\*|__)?Q(?:uestion)?\s?\d*(?:\*\*|__)?[.:)]\s*(\
 ANSWER = re.compile(r"\s*(?:\*\*|__)?A(?:nswer)?\s?\d*(?:\*\*|__)?[.:)]")
 
 
+TITLE = re.compile(r"\s*\S.{0,78}[^\s.!?:;]\s*$")
+"""A line that may be the title of a list: short, and no sentence."""
+
 FEWEST = 2
 """The questions that make a text a list of questions."""
 
@@ -36,10 +39,15 @@ def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]
     """Return for each question the numbers of its line, of the first line of its answer, and of the line after it.
 
     The fourth value is the question. An answer ends at the next question or heading. After the last question it ends at
-    the next paragraph that isn't indented. A single question is no list.
+    the next paragraph that isn't indented. A single question is no list. The first question begins at the title above
+    it, if there is one.
     """
     pairs = list(_find_pairs(lines))
-    return pairs if len(pairs) >= FEWEST else []
+    if len(pairs) < FEWEST:
+        return []
+    first, *others = pairs
+    above = first[0] - 1
+    return [(above, *first[1:]) if above >= 0 and _may_be_title(lines[above]) else first, *others]
 
 
 def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:
@@ -54,6 +62,10 @@ def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str
             paragraphs = (n for n in range(answer + 1, following) if lines[n].after_blank and lines[n].depth <= depth)
             end = next(paragraphs, following)
         yield number, answer, end, asked[1].strip("*_ ")
+
+
+def _may_be_title(line: AskedLine) -> bool:
+    return line.after_blank and not (line.is_heading or line.in_fence) and TITLE.match(line.text) is not None
 
 
 def _asks(line: AskedLine) -> bool:

@@ -161,7 +161,7 @@ class Operations(NotPicklable):
         return measure_records(self._runtime, user_key(user_id))
 
     def export(self, *, user_id: UserId) -> dict[str, Any]:
-        """Return all data of a user, JSON-ready; expired and erased records aren't included.
+        """Return all data of a user, JSON-ready, the oldest first; expired and erased records aren't included.
 
         `records` hold now, `history` are those that another record replaced, and `archived` those in the archive.
         """

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from meve.memory._audit.chain import AuditEvent
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, SharedScore, UserId
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, UserId
 from meve.memory.stores.protocol import EventQuery
 
 
@@ -89,6 +90,7 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
     every = runtime.store.all_records(user)
     now = runtime.clock.now()
     every = [stored for stored in every if not stored.record.expired(now)]
+    every.sort(key=_by_time)
     records = [stored.record for stored in every]
     places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
@@ -108,6 +110,12 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
         },
         "audit": [_own_entry(event) for event in runtime.store.events(EventQuery(user=user))],
     }
+
+
+def _by_time(stored: StoredRecord) -> tuple[datetime, int, str]:
+    """Return a key that orders records of one moment alike in each copy of a memory, and messages by their place."""
+    record = stored.record
+    return record.created_at, stored.row if record.kind == "message" else 0, record.id
 
 
 def _own_entry(event: AuditEvent) -> dict[str, Any]:
