@@ -6,7 +6,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import ensure_config, run_in_executor
+from langchain_core.runnables.config import ensure_config
 
 from langchain_meve._user_id import resolve_user_id, runtime_context
 from meve.components.llms import LanguageModelLike, resolve_llm
@@ -16,6 +16,7 @@ from meve.memory._wrapper_support import check_memory
 from meve.memory.records import UserId
 from meve.routing import MemoryRouter, RoutedAnswer, RouterConfig
 from meve.routing._follow_ups import join_follow_up
+from meve.routing._own_thread import run_in_own_thread
 
 _MESSAGES = "messages"
 """The key of the messages in a graph's state."""
@@ -74,8 +75,8 @@ class MeVeMemoryRouter(Runnable[Any, Any]):
         return self._call_with_config(run, input, config, **kwargs)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Run `invoke` in a thread, without blocking the event loop."""
-        return await run_in_executor(config, self.invoke, input, config, **kwargs)
+        """Run `invoke` in a thread of its own, without blocking the event loop."""
+        return await run_in_own_thread(self.invoke, input, config, **kwargs)
 
     def answer(self, input: Any, config: RunnableConfig | None = None) -> RoutedAnswer:
         """Return the answer with its evidence and all steps. Raises as `invoke`."""

@@ -203,6 +203,21 @@ def test_async_forms_do_the_same(routed_memory):
     assert (plan.tier, recall.plan.tier, result.text) == (Tier.TARGETED, Tier.TARGETED, "Alice Novak")
 
 
+def test_answers_at_once_do_not_wait_for_each_other(routed_memory):
+    together = threading.Barrier(40)  # more than the threads of the event loop's pool
+
+    def llm(prompt: str) -> str:
+        together.wait(timeout=60)
+        return "Alice Novak"
+
+    router = MemoryRouter(routed_memory, user_id="alice", llm=llm)
+
+    async def run():
+        return await asyncio.gather(*(router.aanswer("What is my name?") for _ in range(40)))
+
+    assert {result.text for result in asyncio.run(run())} == {"Alice Novak"}
+
+
 @pytest.mark.parametrize(
     "reply",
     ["I'm not sure.", "I am not certain about that.", "You haven't told me the name of your dog.",

@@ -1,6 +1,5 @@
 """Routes questions to a user's memory: plans what to read, reads it, and answers from it with checks."""
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
 from meve.routing._groups import stems_with_groups
 from meve.routing._llm import ask
+from meve.routing._own_thread import run_in_own_thread
 from meve.routing._plan import DecidedBy, RoutePlan, Tier
 from meve.routing._reader import MemoryReader
 from meve.routing._router import route
@@ -164,8 +164,8 @@ class MemoryRouter:
         return RoutedAnswer(text=text, abstained=abstained, steps=tuple(steps))
 
     async def aplan(self, question: str, *, tier: Tier | str | None = None, max_tokens: int | None = None) -> RoutePlan:
-        """Run `plan` in a thread, without blocking the event loop."""
-        return await asyncio.to_thread(self.plan, question, tier=tier, max_tokens=max_tokens)
+        """Run `plan` in a thread of its own, without blocking the event loop."""
+        return await run_in_own_thread(self.plan, question, tier=tier, max_tokens=max_tokens)
 
     async def arecall(
         self,
@@ -175,12 +175,12 @@ class MemoryRouter:
         max_tokens: int | None = None,
         without: Collection[str] = (),
     ) -> RoutedRecall:
-        """Run `recall` in a thread, without blocking the event loop."""
-        return await asyncio.to_thread(self.recall, question, tier=tier, max_tokens=max_tokens, without=without)
+        """Run `recall` in a thread of its own, without blocking the event loop."""
+        return await run_in_own_thread(self.recall, question, tier=tier, max_tokens=max_tokens, without=without)
 
     async def aanswer(self, question: str) -> RoutedAnswer:
-        """Run `answer` in a thread, without blocking the event loop."""
-        return await asyncio.to_thread(self.answer, question)
+        """Run `answer` in a thread of its own, without blocking the event loop."""
+        return await run_in_own_thread(self.answer, question)
 
     def _recall(self, plan: RoutePlan, reader: MemoryReader, *, fixed: bool = False) -> RoutedRecall:
         tokens = self.memory._runtime.tokens
