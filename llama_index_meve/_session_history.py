@@ -48,7 +48,7 @@ class _Seen(NamedTuple):
 class _Landmarks:
     """What is known of a session. Places never change, so it stays true whatever is added or erased."""
 
-    seen: _Seen = _Seen()
+    seen: _Seen = field(default_factory=_Seen)
 
 
 @dataclass(frozen=True, slots=True)
