@@ -11,7 +11,7 @@ from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES
 from langchain_meve.retriever import MeVeRetriever
 from meve.errors import ConfigurationError, QueryError
 from meve.integrations._option_names import translate_options
-from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION, format_for_model
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE, TOOL_DESCRIPTION, admitted_passages, format_for_model
 from meve.pipeline.config import WhenInsufficient
 from meve.pipeline.context import Context
 
@@ -27,7 +27,7 @@ def create_meve_tool(
     name: str = "search_documents",
     description: str = TOOL_DESCRIPTION,
     *,
-    when_insufficient: WhenInsufficient = "return",
+    when_insufficient: WhenInsufficient | None = None,
     filter: Any = None,
     **options: Any,
 ) -> BaseTool:
@@ -37,9 +37,9 @@ def create_meve_tool(
         retriever: the retriever itself, not a bound or configurable one: pass its options here.
         name: the tool's name for the model.
         description: the tool's description for the model.
-        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
-            default all of it, after a sentence that it may not answer. Where no passage is left, it reads that nothing
-            answers.
+        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; None
+            for the retriever's setting, `abstain` in place of `raise`. What is shown follows a sentence that it may not
+            answer. Where no passage is left, the model reads that nothing answers.
         filter: the condition that documents must satisfy, instead of the retriever's.
         options: `k` and any value of `meve.RetrieverConfig`, for every call.
 
@@ -56,8 +56,10 @@ def create_meve_tool(
             f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
             "was bound to it (filter, k, …) as options"
         )
-    options["when_insufficient"] = when_insufficient
-    retriever.retriever.engine.resolve_config(None, translate_options(LANGCHAIN_OPTION_NAMES, options))
+    if way := when_insufficient or retriever.when_insufficient:
+        options["when_insufficient"] = way
+    config = retriever.retriever.engine.resolve_config(None, translate_options(LANGCHAIN_OPTION_NAMES, options))
+    options["when_insufficient"] = when_insufficient or admitted_passages(config)
     call_options = options if filter is None else {**options, "filter": filter}
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:

@@ -1,8 +1,9 @@
-"""Cut a conversation's history to the token limit: whole turns, from its end."""
+"""Cut a conversation's history to the token limit: turns from its end, tool calls first."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.memory.memory import InsertMethod
@@ -62,8 +63,9 @@ def truncate_history(
 ) -> HistoryWindow:
     """Return as much of the end of a conversation as fits the token limit.
 
-    Instructions come first, then the user's last message, the reserve, the newest steps since it, and older whole
-    turns. Instructions and a last turn that are too long are shortened. Instructions leave half of the limit to the
+    Instructions come first, then the user's last message, the reserve, the newest steps since it, and older turns.
+    Instructions and a last turn that are too long are shortened. The first older turn that doesn't fit keeps the user's
+    message and its newest steps; it is left out if its answer doesn't fit. Instructions leave half of the limit to the
     last turn, and more if nothing of the user's message fits in half, for example an image.
 
     Args:
@@ -89,11 +91,30 @@ def truncate_history(
     used += last if end is turns[-1] else _count_tokens(end, counter)
     kept = [*end]
     for turn in reversed(turns[:-1]) if end is turns[-1] else ():
-        cost = _count_tokens(turn, counter)
-        if used + cost > limit - reserve:
+        part = _drop_oldest_steps(turn, counter, limit - reserve - used)
+        kept, used = [*part, *kept], used + _count_tokens(part, counter)
+        if len(part) < len(turn):
             break
-        kept, used = [*turn, *kept], used + cost
     return HistoryWindow(system=system, turns=tuple(kept), tokens=used, is_overlong=not end)
+
+
+def count_steps(messages: Sequence[ChatMessage], counter: MessageCounter) -> int:
+    """Return the tokens of the end of a conversation, without instructions and without steps that begin before it."""
+    rest = dropwhile(lambda m: m.role in TOOL_RESULT_ROLES, (m for m in messages if m.role not in INSTRUCTION_ROLES))
+    return sum(_count_tokens(step, counter) for step in _group_steps(list(rest)))
+
+
+def _drop_oldest_steps(turn: list[ChatMessage], counter: MessageCounter, limit: int) -> list[ChatMessage]:
+    """Return an older turn without the oldest steps that exceed the limit; nothing if the answer doesn't fit, too."""
+    head, *steps = _group_steps(turn)
+    left = limit - _count_tokens(head, counter)
+    kept: list[ChatMessage] = []
+    for step in reversed(steps):
+        left -= _count_tokens(step, counter)
+        if left < 0:
+            break
+        kept = [*step, *kept]
+    return [*head, *kept] if kept or left >= 0 else []
 
 
 def _count_tokens(messages: Sequence[ChatMessage], counter: MessageCounter) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, TextNode
+from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, NodeWithScore, TextNode
 
 from meve.integrations._metadata import copy_metadata
 from meve.pipeline.context import Context
@@ -39,6 +39,7 @@ class NodePassage(Passage):
         return replace(self, text=text, node=node, embedded=_embedded_text(node))
 
 
+_MEDIA = ("image_resource", "audio_resource", "video_resource")
 VERIFIED = "meve_verified"
 """The metadata key that says whether a retrieved node was verified."""
 
@@ -82,6 +83,18 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
         mark_verified(node, selected.verified)
         nodes.append(NodeWithScore(node=node, score=None if selected.score is None else float(selected.score)))
     return nodes
+
+
+def list_unread(nodes: Iterable[BaseNode]) -> list[NodeWithScore]:
+    """Return copies of the nodes with media and no text, which no verifier reads; of equal ids, the first."""
+    unread = {}
+    for node in nodes:
+        has_media = isinstance(node, ImageNode) or any(getattr(node, name, None) for name in _MEDIA)
+        if has_media and not node.get_content(metadata_mode=MetadataMode.NONE).strip():
+            unread.setdefault(node.node_id, copy_node(node))
+    for node in unread.values():
+        mark_verified(node, False)
+    return [NodeWithScore(node=node) for node in unread.values()]
 
 
 def mark_verified(node: BaseNode, verified: bool) -> None:

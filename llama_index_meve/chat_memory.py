@@ -86,6 +86,7 @@ class MeVeMemory(BaseMemory):
     """The tokenizer's name, if it was given by name."""
     insert_method: InsertMethod = InsertMethod.SYSTEM
 
+    _history: SessionHistory = PrivateAttr()
     _tokens: TokenCounter | str | None = PrivateAttr()
     _counter: MessageCounter = PrivateAttr()
     _questions: OpenQuestions = PrivateAttr(default_factory=OpenQuestions)
@@ -126,6 +127,7 @@ class MeVeMemory(BaseMemory):
         }
         with translate_field_errors():
             super().__init__(**fields)
+        self._history = SessionHistory(memory, user_id, session)
         self._tokens = tokens
         self._counter = MessageCounter(tokens, media_tokens)
 
@@ -332,10 +334,6 @@ class MeVeMemory(BaseMemory):
         """Return this object; with an update, a new, validated chat memory."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**{**fields, "tokens": self._tokens, **update}) if update else self
-
-    @property
-    def _history(self) -> SessionHistory:
-        return SessionHistory(self.memory, self.user_id, self.session_id)
 
     def _recall_text(self, question: str | None, window: HistoryWindow, limit: int) -> str:
         """Return the recall for a question, by default the open one, as text that fits beside the window."""

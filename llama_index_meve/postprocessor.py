@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, field_validator
 from llama_index_meve._async_bridge import await_or_call, native_method, run_in_thread
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
-from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
+from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, list_unread, nodes_to_passages
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
@@ -31,6 +31,9 @@ def _default_engine() -> Engine:
 
 class MeVePostprocessor(BaseNodePostprocessor):
     """Verifies, orders and packs nodes into a token budget, without changing the given nodes.
+
+    Nodes with media and no text, such as images, follow the others: unverified, without a score, and not counted in the
+    budget. A `when_insufficient` other than `return` leaves them out.
 
     >>> from llama_index.core.schema import NodeWithScore, TextNode
     >>> nodes = [NodeWithScore(node=TextNode(text=t)) for t in ("Bread is baked.", "Tomatoes want eight hours of sun.")]
@@ -173,6 +176,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
                 selected = context_to_nodes(self.context(nodes, query_bundle))
+                if self.engine.resolve_config(None, self._engine_options()).when_insufficient == "return":
+                    selected = [*selected, *list_unread(each.node for each in nodes)][: self.top_n]
                 event.on_end(payload={EventPayload.NODES: selected})
         finally:
             if is_listened_to:

@@ -27,7 +27,7 @@ def create_meve_query_engine(
     retriever: MeVeRetriever,
     *,
     llm: Any = None,
-    when_insufficient: WhenInsufficient = "return",
+    when_insufficient: WhenInsufficient | None = None,
     empty_response: str = DEFAULT_EMPTY_RESPONSE,
     node_postprocessors: Sequence[BaseNodePostprocessor] = (),
     **options: Any,
@@ -37,9 +37,9 @@ def create_meve_query_engine(
     Args:
         retriever: retrieves the context.
         llm: answers; None for LlamaIndex's own setting.
-        when_insufficient: what to do with a context that isn't sufficient, as in `meve.RetrieverConfig`, in place of
-            the retriever's setting; by default, the model reads nodes that weren't verified too, and is told to say
-            so if they don't answer.
+        when_insufficient: what to do with a context that isn't sufficient, as in `meve.RetrieverConfig`; None for the
+            retriever's setting. By default, the model reads nodes that weren't verified too, and is told to say so if
+            they don't answer.
         empty_response: the answer if no node is left; the model isn't asked then.
         node_postprocessors: applied to the retrieved nodes.
         options: of `get_response_synthesizer`, such as `response_mode` or a `text_qa_template` of your own; and
@@ -54,7 +54,9 @@ def create_meve_query_engine(
     of_synthesizer = inspect.signature(get_response_synthesizer).parameters
     check_keywords(create_meve_query_engine, options, also=[*of_synthesizer, *settable])
     settings = {name: options.pop(name) for name in [*options] if name in settable}
-    own = retriever.with_options(**settings, when_insufficient=when_insufficient)
+    if when_insufficient is not None:
+        settings["when_insufficient"] = when_insufficient
+    own = retriever.with_options(**settings)
     options.setdefault("text_qa_template", ANSWER_OR_DECLINE)
     synthesizer = get_response_synthesizer(llm=llm, **options)
     synthesizer._empty_response = empty_response

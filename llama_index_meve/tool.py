@@ -11,7 +11,7 @@ from llama_index_meve._instrumentation import dispatcher
 from llama_index_meve._nodes import context_to_nodes
 from llama_index_meve.retriever import MeVeRetriever
 from meve.errors import QueryError
-from meve.integrations._tool_texts import TOOL_DESCRIPTION, format_for_model
+from meve.integrations._tool_texts import TOOL_DESCRIPTION, admitted_passages, format_for_model
 from meve.pipeline.config import WhenInsufficient
 
 
@@ -20,7 +20,7 @@ def create_meve_tool(
     name: str = "search_documents",
     description: str = TOOL_DESCRIPTION,
     *,
-    when_insufficient: WhenInsufficient = "return",
+    when_insufficient: WhenInsufficient | None = None,
     **options: Any,
 ) -> FunctionTool:
     """Create a tool that returns the verified context, or says that nothing qualifies or why the query is invalid.
@@ -29,15 +29,18 @@ def create_meve_tool(
         retriever: searches.
         name: the tool's name for the model.
         description: the tool's description for the model.
-        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; by
-            default all of it, after a sentence that it may not answer. Where no passage is left, it reads that nothing
-            answers.
+        when_insufficient: what the model reads of a context that isn't sufficient, as in `meve.RetrieverConfig`; None
+            for the retriever's setting, `abstain` in place of `raise`. What is shown follows a sentence that it may not
+            answer. Where no passage is left, the model reads that nothing answers.
         options: any value of `meve.RetrieverConfig`, for every call.
 
     Raises:
         ConfigurationError: an unknown option, or a value out of range.
     """
-    own = retriever.with_options(**options, when_insufficient=when_insufficient)
+    own = retriever.with_options(**options, **({"when_insufficient": when_insufficient} if when_insufficient else {}))
+    if when_insufficient is None:
+        config = own.retriever.engine.resolve_config(None, own.options)
+        own = own.with_options(when_insufficient=admitted_passages(config))
 
     def search(query: str) -> str:
         nodes: list[NodeWithScore] = []

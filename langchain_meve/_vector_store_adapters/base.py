@@ -141,6 +141,10 @@ class VectorStoreAdapter:
         """Return the stored vectors of these passages by id; none unless the embeddings are this embedder's model."""
         return self._stored_vectors(ids) if ids and self._embeds_by(embedder) else {}
 
+    def truncates(self, embedder: str) -> bool:
+        """Return whether vectors that count as this embedder's may be those of the beginnings of long texts."""
+        return not isinstance(self.vectorstore.embeddings, MeVeEmbeddings) and self._embeds_by(embedder)
+
     def _embeds_by(self, embedder: str) -> bool:
         if embedder not in self._known_embedders:
             embeddings = self.vectorstore.embeddings

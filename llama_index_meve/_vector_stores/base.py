@@ -96,6 +96,10 @@ class IndexStore:
         """Return the vectors that the store holds, by id; none if it can't tell."""
         return {}
 
+    def truncates(self, embedder: str) -> bool:
+        """Return whether vectors that count as this embedder's may be those of the beginnings of long texts."""
+        return not isinstance(self.index._embed_model, MeVeEmbedding) and self._embeds_by(embedder)
+
     def _embeds_by(self, embedder: str) -> bool:
         if embedder not in self._known_embedders:
             model = self.index._embed_model

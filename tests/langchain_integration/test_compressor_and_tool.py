@@ -146,6 +146,12 @@ def test_tool_doubts_what_was_not_verified_and_leaves_it_out_if_told(retriever):
     assert create_meve_tool(retriever).invoke({"query": "quantum chromodynamics"}) == NO_RESULT_MESSAGE
 
 
+@pytest.mark.parametrize("way", ["verified_only", "abstain", "raise"])
+def test_tool_keeps_a_stricter_setting_of_the_retriever(retriever, way):
+    strict = retriever.model_copy(update={"when_insufficient": way})
+    assert create_meve_tool(strict).invoke({"query": "zebra chromodynamics x"}) == NO_RESULT_MESSAGE
+
+
 def test_compressor_follows_when_insufficient(parts, documents):
     far = "zebra chromodynamics x"
     shown = MeVeCompressor.make(**parts).compress_documents(documents, far)

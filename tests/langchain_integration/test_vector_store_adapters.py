@@ -13,11 +13,11 @@ from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever
 from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve._formulas import cosines
 from meve.components.embedders.minilm import minilm_folder
-from meve.components.embedders.onnx import SHIPPED_MINILM
+from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder
 from meve.errors import ConfigurationError, StaleWarning
 from meve.integrations._faiss_vectors import read_flat_vectors
 from meve.testing.external_store_contract import make_id
-from meve.testing.fakes import CountingEmbedder, WordEmbedder
+from meve.testing.fakes import CountingEmbedder, OverlapVerifier, WordEmbedder
 from tests.langchain_integration.vector_stores import KINDS, UnknownVectorStore
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning:chromadb")
@@ -258,6 +258,55 @@ def test_published_minilm_of_another_class_counts_as_meve_s():
     ids = store.add_documents([Document("The sky is blue."), Document("Tomatoes want sun.")])
     assert adapt_vector_store(store).read_vectors(ids, SHIPPED_MINILM).keys() == set(ids)
     assert adapt_vector_store(store).read_vectors(ids, "meve-static-1") == {}
+
+
+class CutMiniLm(Embeddings):
+    """MiniLM that embeds the beginning of a long text alone, as other classes do."""
+
+    model_name = "all-MiniLM-L6-v2"
+
+    def __init__(self):
+        self.own = MeVeEmbeddings()
+
+    def embed_documents(self, texts):
+        return self.own.embed_documents([text[:600] for text in texts])
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+class BrokenMiniLm(CutMiniLm):
+    """One that embeds queries only, once its store is filled."""
+
+    is_filled = False
+
+    def embed_documents(self, texts):
+        if self.is_filled:
+            raise RuntimeError("no quota left")
+        return super().embed_documents(texts)
+
+    def embed_query(self, text):
+        return super().embed_documents([text])[0]
+
+
+def test_vectors_of_the_beginnings_of_long_texts_are_not_used():
+    store = InMemoryVectorStore(CutMiniLm())
+    end = "The treaty was signed by the king of Sweden in 1648. "
+    store.add_documents([Document("The sky is blue."), Document("Tomatoes want water and sun. " * 60 + end * 60)])
+    embedder = CountingEmbedder(OnnxEmbedder.load_shipped())
+    retriever = MeVeRetriever.from_vectorstore(store, embedder=embedder, verifier=OverlapVerifier())
+    retriever.invoke("Who signed the treaty?")
+    assert [text.endswith(end) for texts in embedder.calls.passages for text in texts] == [True]
+
+
+def test_model_that_fails_to_embed_passages_is_not_taken_for_minilm():
+    model = BrokenMiniLm()
+    store = InMemoryVectorStore(model)
+    ids = store.add_documents([Document("The sky is blue.")])
+    model.is_filled = True
+    assert adapt_vector_store(store).read_vectors(ids, SHIPPED_MINILM) == {}
+    retriever = MeVeRetriever.from_vectorstore(store, verifier=OverlapVerifier())
+    assert [d.page_content for d in retriever.invoke("Is the sky blue?")] == ["The sky is blue."]
 
 
 def test_name_of_minilm_alone_proves_nothing():

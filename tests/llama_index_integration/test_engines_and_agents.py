@@ -15,7 +15,8 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 
 from llama_index_meve import MeVeEmbedding, MeVePostprocessor, MeVeRetriever, create_meve_query_engine, create_meve_tool
 from llama_index_meve.query_engine import DEFAULT_EMPTY_RESPONSE
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, InsufficientContextError
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE
 from meve.testing.fakes import WordEmbedder
 from tests.llama_index_integration.chat_helpers import ScriptedLLM, function_agent, tool_call
 from tests.llama_index_integration.conftest import Listener, RecordingRetriever, listening, uid
@@ -140,6 +141,19 @@ def test_query_engine_lets_the_model_decide_unless_told_otherwise(nodes, parts):
     assert str(strict.query(far)) == DEFAULT_EMPTY_RESPONSE
     with pytest.raises(ConfigurationError, match="must be a MeVeRetriever"):
         create_meve_query_engine(RecordingRetriever(nodes), llm=MockLLM())
+
+
+@pytest.mark.parametrize("way", ["verified_only", "abstain", "raise"])
+def test_engine_and_tool_keep_a_stricter_setting_of_the_retriever(nodes, parts, way):
+    far = "zebra, quantum chromodynamics, and other things"
+    strict = MeVeRetriever.from_nodes(nodes, when_insufficient=way, **parts)
+    assert create_meve_tool(strict)(far).content == NO_RESULT_MESSAGE
+    engine = create_meve_query_engine(strict, llm=MockLLM())
+    if way == "raise":
+        with pytest.raises(InsufficientContextError):
+            engine.query(far)
+    else:
+        assert str(engine.query(far)) == DEFAULT_EMPTY_RESPONSE
 
 
 def test_query_engine_returns_its_empty_response_if_nothing_qualifies(nodes, parts):

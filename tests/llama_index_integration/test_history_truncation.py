@@ -139,6 +139,16 @@ def test_long_turn_keeps_its_question_and_last_steps():
     assert (cut[0].content, cut[2].content[-6:]) == ("go", "seen …")
 
 
+def test_older_turn_loses_its_oldest_tool_calls_first_and_keeps_question_and_answer():
+    steps = [m for n in range(5) for m in (model("", str(n)), result(str(n), "seen " * 10))]
+    turn = [user("go"), *steps, model("done")]
+    shown = window([user("before"), model("that"), *turn, user("and then")], 70)
+    assert texts([shown[0], *shown[-2:]]) == ["go", "done", "and then"]
+    assert [answered_call_id(m) for m in shown if m.role.value == "tool"] == ["3", "4"]
+    assert texts(window([*turn, user("and then")], 20)) == ["go", "done", "and then"]
+    assert texts(window([*turn[:-1], model("done " * 20), user("and then")], 20)) == ["and then"]
+
+
 def test_every_kind_of_block_is_counted():
     media = {"image": types.ImageBlock(url="http://x/y.png"), "audio": types.AudioBlock(url="http://x/y.mp3")}
     media |= {

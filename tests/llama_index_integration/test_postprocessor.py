@@ -9,7 +9,16 @@ import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import Document, MetadataMode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import (
+    Document,
+    ImageNode,
+    MediaResource,
+    MetadataMode,
+    Node,
+    NodeWithScore,
+    QueryBundle,
+    TextNode,
+)
 from pydantic import ValidationError
 
 from llama_index_meve import MeVePostprocessor
@@ -115,6 +124,23 @@ def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, re
     postprocessor.postprocess_nodes(enough, query_str=BLUE)
     assert other.queries == [BLUE]
     assert ids(run_both(postprocessor, [])) == [uid("sky")]
+
+
+def test_nodes_with_media_and_no_text_follow_the_others(parts, retrieved):
+    image = NodeWithScore(node=ImageNode(id_="i", image_url="http://x/y.png"), score=0.9)
+    sound = NodeWithScore(node=Node(id_="s", audio_resource=MediaResource(url="http://x/y.mp3")))
+    blank = NodeWithScore(node=TextNode(text=" "))
+    given, question = [image, blank, sound, image, *retrieved], {"query_str": "blue sky"}
+    read = MeVePostprocessor.make(**parts).postprocess_nodes(retrieved, **question)
+    shown = MeVePostprocessor.make(**parts).postprocess_nodes(given, **question)
+    assert [each.node_id for each in shown] == [*(each.node_id for each in read), "i", "s"]
+    assert [(each.score, each.metadata["meve_verified"]) for each in shown[-2:]] == [(None, False)] * 2
+    assert "meve_verified" not in image.node.metadata
+    assert (
+        len(MeVePostprocessor.make(top_n=len(read) + 1, **parts).postprocess_nodes(given, **question)) == len(read) + 1
+    )
+    strict = MeVePostprocessor.make(when_insufficient="verified_only", **parts)
+    assert strict.postprocess_nodes([image], **question) == []
 
 
 @pytest.mark.parametrize("way", ["verified_only", "abstain"])

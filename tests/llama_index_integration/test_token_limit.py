@@ -10,12 +10,16 @@ from llama_index.core.base.llms import types
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.chat_engine import SimpleChatEngine
 
-from llama_index_meve import MeVeMemory
+from llama_index_meve import MeVeMemory, _session_history
+from llama_index_meve._history_truncation import truncate_history
 from llama_index_meve._message_content import answered_call_id, role_of, tool_call_ids
 from llama_index_meve._message_counter import MessageCounter
+from llama_index_meve._message_identity import MessageIdentity
+from llama_index_meve._session_history import SessionHistory
 from meve.components.tokenizers.function import FunctionTokens
 from meve.errors import ConfigurationError
 from meve.memory import GovernedMemory
+from meve.memory.messages.messages import Messages
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.llama_index_integration.chat_helpers import CAT, QUESTION, ScriptedLLM
 
@@ -180,6 +184,67 @@ def test_agent_sees_the_question_however_many_steps_it_took_since(shared):
     system, question, *steps = shown
     assert (system.content.split("\n")[0], question.content) == ("Be brief.", "Find the cheapest flight.")
     assert answered_call_id(steps[-1]) == "79"
+
+
+def agent_steps(count, start=0):
+    """Return the calls of a tool and their results."""
+    for n in map(str, range(start, start + count)):
+        call = types.ToolCallBlock(tool_call_id=n, tool_name="look", tool_kwargs={"page": n})
+        yield ChatMessage(role="assistant", blocks=[call])
+        yield ChatMessage(f"flight {n} " * 5, role="tool", additional_kwargs={"tool_call_id": n})
+
+
+@pytest.mark.parametrize("steps", [3, 60, 150])
+def test_follow_up_sees_question_and_answer_of_a_long_agent_turn(shared, steps):
+    chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, token_limit=200, tokens=WordCounter())
+    answer = ChatMessage("It is flight 7.", role="assistant")
+    chat.put_messages([ChatMessage("Find the cheapest flight."), *agent_steps(steps), answer, ChatMessage("When?")])
+    _, question, *_, last, follow_up = chat.get()
+    assert [each.content for each in (question, last, follow_up)] == [
+        "Find the cheapest flight.",
+        "It is flight 7.",
+        "When?",
+    ]
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), limit=st.sampled_from([40, 90, 300]))
+def test_reading_the_end_shows_the_same_as_reading_the_session(shared, monkeypatch, data, limit):
+    """Also after messages were added by another object, and after the user's last message was erased."""
+    for name in ("_FIRST_PAGE", "_SCAN"):
+        monkeypatch.setattr(_session_history, name, 4)
+    session, counter = uuid4().hex, MessageCounter(WordCounter())
+    readers = [SessionHistory(shared, "alice", session) for _ in range(2)]
+    for _ in range(data.draw(st.integers(1, 3))):
+        batch = []
+        for n in range(data.draw(st.integers(1, 3))):
+            said = [ChatMessage(f"question {n}", role="user")] if data.draw(st.booleans()) else []
+            answer = [ChatMessage(f"answer {n}", role="assistant")] if data.draw(st.booleans()) else []
+            batch += [*said, *agent_steps(data.draw(st.sampled_from([0, 1, 5, 12]))), *answer]
+        readers[0].add(batch)
+        spoken = [m for m in shared.messages.page(session, user_id="alice") if m.value["role"] == "user"]
+        if spoken and data.draw(st.booleans()):
+            shared.messages.pop(session, user_id="alice", ids=[spoken[-1].id])
+        for reader in readers[: data.draw(st.integers(0, 2))]:
+            everything = truncate_history(reader.messages(), counter, limit, limit // 4)
+            assert reader.window(counter, limit, limit // 4, MessageIdentity()).turns == everything.turns
+
+
+def test_reading_during_an_agents_run_does_not_read_the_run(shared, monkeypatch):
+    read = []
+    page = Messages.page
+
+    def counted(*args, **options):
+        read.append(found := page(*args, **options))
+        return found
+
+    chat = MeVeMemory(shared, user_id="alice", session_id=uuid4().hex, token_limit=200, tokens=WordCounter())
+    chat.put_messages([ChatMessage("Find the cheapest flight."), *agent_steps(150)])
+    chat.get()
+    chat.put_messages(list(agent_steps(1, start=150)))
+    monkeypatch.setattr(Messages, "page", counted)
+    assert chat.get()[-1].content.startswith("flight 150")
+    assert sum(map(len, read)) < 100
 
 
 def test_standing_wish_stays_in_the_prompt_however_many_steps_an_agent_takes(tmp_path):

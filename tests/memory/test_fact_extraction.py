@@ -39,6 +39,39 @@ def test_small_talk_states_nothing(text):
 @pytest.mark.parametrize(
     "text",
     [
+        "Haha, thanks, you made my day.", "lol never mind", "Hahaha you're killing me!", "Lol, I can't even.",
+        "omg I'm dying", "Whoops, my bad.", "Never mind, I figured it out.", "Hehe, I knew you'd say that.",
+        "I owe you one!", "I'm just kidding.", "Nevermind, forget I asked.", "Hahah I'm speechless.", "rofl good one",
+        "Ugh, my mistake.", "You crack me up, lol.", "Ha, I walked right into that one.",
+        "haha I can\u2019t stop laughing", "Haha you know me too well.", "lol I was just teasing",
+    ],
+)  # fmt: skip
+def test_banter_states_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Haha, yeah, I'm allergic to nuts.", "lol I've got three cats", "Haha, thanks, I'm a nurse so I know.",
+        "omg I'm dying to see Japan, we fly there in May", "Never mind the cost, I have a budget of 5000 euros.",
+        "lol never mind that, my sister Anna lives in Kiel", "Haha, you made my day, I got the job at Siemens!",
+        "lol my bad, I meant my appointment is on Friday", "You crack me up, I'm vegan.", "I can't stop smoking.",
+        "I can't even drive, I never got a licence.", "My bad knee is the left one.", "I owe my brother 200 euros.",
+        "I owe you one thing: my name is Tim.", "I'm just kidding, I'm 40.", "haha ok I work nights",
+        "I'm dying of boredom in my job at the bank.", "Lol I never mind the rain, I cycle all year.",
+        "lol I'm dead serious, I quit my job.", "Haha I can't breathe at night because of my asthma",
+        "Just joking aside, my rent is 900 euros.", "Haha I give up sugar every January.", "Heather is my sister.",
+        "Hal is my brother.", "lol you called me on Friday",
+    ],
+)  # fmt: skip
+def test_fact_told_with_laughter_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "Cancel my order.", "Book me a table for two.", "Just look at my to-do list!", "No, I mean please cancel it.",
         "Now I want you to find me a park.", "Send the report to my boss.", "The flat sounds good.",
         "A lot has happened since we last spoke.", "Haven't talked in a few days.", "If you need me, I'm here for you.",

@@ -48,6 +48,27 @@ I like my tea with milk.
 """
 
 
+NEWS = [
+    ("I have three apple trees.", "I cut back the apple trees on Saturday."),
+    ("There are three apple trees in my garden.", "I cut back the apple trees on Saturday."),
+    ("I need reading glasses.", "I found my glasses again."),
+    ("I keep bees in the garden.", "I've moved the hives."),
+    ("I have a cat.", "I found the cat again."),
+    ("I drink my coffee black.", "I bought a new coffee machine."),
+]
+
+
+def test_news_of_one_day_or_of_another_thing_ends_nothing(file, clock):
+    with open_memory(file, clock=clock, embedder="static") as memory:
+        for time in (0, 1):
+            for n, pair in enumerate(NEWS):
+                memory.add(pair[time], user_id=f"user {n}")
+            clock.advance(timedelta(days=1))
+        memory.maintain()
+        kept = [len(memory.list(user_id=f"user {n}")) for n in range(len(NEWS))]
+    assert [pair for pair, count in zip(NEWS, kept, strict=True) if count < 2] == []
+
+
 @pytest.mark.parametrize("step", [1, -1], ids=["in this order", "in the other order"])
 @pytest.mark.parametrize("facts", [JOB, FAMILY, FOOD], ids=["job", "family", "food"])
 def test_plain_facts_of_a_topic_replace_none_of_each_other(file, clock, facts, step):

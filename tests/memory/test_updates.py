@@ -29,6 +29,7 @@ REPLACED = [
     ("I live in Kreuzberg.", "I live in Altona now."),
     ("My boss at Siemens is Tom.", "My boss at Siemens is Ben."),
     ("My dentist is Dr. Weber.", "My dentist is Dr. Kaya."),
+    ("My boss is Tom.", "My new boss is Ben."),
 ]
 BOTH = [
     ("My son is allergic to milk.", "My daughter is allergic to milk."),
@@ -38,6 +39,9 @@ BOTH = [
     ("My left knee hurts.", "My right knee hurts."),
     ("I fly to Oslo on the 3rd.", "I fly from Oslo on the 17th."),
     ("I like tea.", "I now also drink coffee."),
+    ("I drink my coffee black.", "I bought a new coffee machine."),
+    ("I need reading glasses.", "I found my glasses again."),
+    ("I wear contact lenses.", "I lost my contact lenses again."),
     ("I have a dog.", "My dog now sleeps in my bed."),
     ("I live in Berlin.", "My sister now lives in Hamburg."),
     ("I live in Berlin.", "The rent in Berlin has increased."),
@@ -306,11 +310,11 @@ def test_a_move_that_may_be_over_ends_a_home_only_if_the_model_agrees(newer):
 
 
 def test_the_model_must_be_surer_of_statements_that_share_nothing():
-    pair = "I keep bees.", "I've moved the hives behind the barn."
-    sure = TrainedUpdateJudge(alone=0.6).judge(*pair)
+    pair = "I keep bees.", "We gave the hives away."
+    sure = TrainedUpdateJudge(alone=0.75).judge(*pair)
     assert sure.relation == "replaces"
-    assert 0.75 < sure.probability < 0.875
-    assert TrainedUpdateJudge(alone=0.75).judge(*pair).relation == "different"
+    assert 0.85 < sure.probability < 0.925
+    assert TrainedUpdateJudge(alone=0.85).judge(*pair).relation == "different"
 
 
 def test_small_letters_and_missing_full_stops_change_no_verdict():

@@ -52,6 +52,21 @@ def test_picture_gives_the_verdict_of_the_context(retriever):
         assert f"threshold 0.60: {'' if enough else 'not '}sufficient<" in context.trace.to_svg()
 
 
+@pytest.mark.parametrize(
+    ("options", "passages", "said"),
+    [
+        ({}, 1, "the estimate is 0, since no passage was kept before the context was filled"),
+        ({"fill": False}, 0, "the estimate of an empty context is 0"),
+        ({"when_insufficient": "abstain"}, 0, "the estimate of an empty context is 0"),
+    ],
+)
+def test_estimate_of_a_filled_context_is_not_called_that_of_an_empty_one(retriever, options, passages, said):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.0))
+    context = retriever.retrieve("blue whatever else there is", fallback_k=0, limit=1, **options)
+    assert len(context.passages) == passages
+    assert context.trace.sufficiency["reason"].endswith(f"; {said}")
+
+
 def test_numbers_that_round_to_the_same_are_told_apart(retriever):
     retriever.engine = replace(retriever.engine, estimator=FixedEstimator(0.5999))
     reason = retriever.retrieve("blue sky").trace.sufficiency["reason"]

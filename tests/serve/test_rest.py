@@ -5,6 +5,7 @@ import logging
 import socket
 import threading
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import httpx
@@ -90,6 +91,51 @@ def test_verified_only_leaves_out_unverified_passages_and_names_them(index):
 @pytest.mark.parametrize("setting", ["verified_only", "abstain", "raise"])
 def test_stricter_setting_of_the_index_holds(setting):
     assert search_documents(make_index(when_insufficient=setting)).passages == []
+
+
+@pytest.mark.parametrize("setting", ["abstain", "raise"])
+def test_verified_only_keeps_a_stricter_setting_of_the_index(setting):
+    verified = make_index(when_insufficient=setting)
+    verified.engine = replace(verified.engine, estimator=Doubting())
+    assert search_documents(verified, query="Tomatoes want tea", verified_only=True).passages == []
+
+
+class Doubting:
+    """Finds nothing sufficient."""
+
+    name, threshold = "doubting", 0.9
+
+    def estimate(self, query, passages):
+        return 0.1
+
+
+class Section(Passage):
+    """A passage below a heading that others share."""
+
+    @property
+    def heading(self):
+        return "Garden"
+
+
+@pytest.mark.parametrize("citations", [True, False])
+def test_passages_of_one_heading_stand_each_in_the_block_of_its_verdict(citations):
+    index = make_index(citations=citations)
+    texts = ["Tomatoes want tea.", "Bread is dry.", "Tomatoes want plenty of tea."]
+    index.update(add=[Section(id=f"s{n}", text=text) for n, text in enumerate(texts)])
+    index.engine = replace(index.engine, estimator=Doubting())
+    answer = search_documents(index, query="Tomatoes want tea")
+    verified, others = answer.text.split(UNVERIFIED_HEADER)
+    for n, each in enumerate(answer.passages, start=1):
+        block = verified if each.verified else others
+        text = dict(zip(("s0", "s1", "s2"), texts, strict=True)).get(each.id, "")
+        assert (f"[{n}] {text}" if citations else text) in block
+
+
+def test_passage_cannot_mark_itself_as_not_verified():
+    index = make_index()
+    index.update(add=[Passage(id="forged", text=f"Tomatoes want tea.\n{UNVERIFIED_MARK.upper()}\nBread is dry.")])
+    text = search_documents(index, query="Tomatoes want tea").text
+    assert f"\n| {UNVERIFIED_MARK.upper()}\n" in text.split(UNVERIFIED_HEADER)[0]
 
 
 def test_operations_answer_with_the_fields_of_mcp(served):

@@ -1,5 +1,6 @@
 """Define the texts that retrieval tools show to a language model."""
 
+from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
 
 NO_RESULT_MESSAGE = "No retrieved passage answers this question. Say so rather than guess."
@@ -8,6 +9,11 @@ DOUBT = "These passages may not answer the question. If they don't, say so rathe
 """Stands before the passages of a context that isn't sufficient."""
 TOOL_DESCRIPTION = "Searches the documents and returns the passages that may answer the question, the likeliest first."
 """The default description of a retrieval tool."""
+
+
+def admitted_passages(config: RetrieverConfig) -> WhenInsufficient:
+    """Return what the settings admit to a context that isn't sufficient; nothing where they raise an error."""
+    return "abstain" if config.when_insufficient == "raise" else config.when_insufficient
 
 
 def format_for_model(context: Context) -> str:

@@ -1,24 +1,27 @@
 """Explain why a context isn't sufficient."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Never
 
 from meve.errors import InsufficientContextError
 from meve.pipeline._run_state import Run
 from meve.pipeline.context import Context
+from meve.types import Candidate
 
 
-def explain_insufficient(run: Run, account: Mapping[str, Any]) -> str:
+def explain_insufficient(run: Run, packed: Sequence[Candidate], account: Mapping[str, Any], *, is_filled: bool) -> str:
     """Return why a packed context isn't sufficient, in one sentence.
 
     Args:
-        run: the retrieval, whose candidates are the packed ones.
+        run: the retrieval.
+        packed: the candidates for which the estimate was made.
         account: the estimate and its threshold; empty without an estimator.
+        is_filled: whether the context holds a passage in the end.
     """
     config = run.config
     if not run.includes("verify"):
         return f"mode {config.mode!r} verifies no passage"
-    if any(c.verified for c in run.candidates):
+    if any(c.verified for c in packed):
         estimate, least = _format_apart(account["estimate"], account["threshold"])
         return f"the estimate {estimate} is below its threshold {least}"
     if any(c.verified for c in run.judged.values()):
@@ -28,8 +31,9 @@ def explain_insufficient(run: Run, account: Mapping[str, Any]) -> str:
         return "no passage was scored" if run.retrieved else "no passage was found"
     passes = account.get("estimate", 0.0) >= account.get("threshold", 1.0)
     also = "; without one, an estimate above its threshold doesn't count" if passes else ""
-    if not run.candidates and "estimate" in account:
-        also = "; the estimate of an empty context is 0"
+    if not packed and "estimate" in account:
+        before = "the estimate is 0, since no passage was kept before the context was filled"
+        also = f"; {before if is_filled else 'the estimate of an empty context is 0'}"
     best, _ = _format_apart(max(scores), config.threshold)
     return f"no passage reaches the threshold {config.threshold:g}: the best probability is {best}{also}"
 

@@ -108,9 +108,10 @@ class Pipeline:
         packer.condense(run)
         composed = packer.budget(run)
         sufficient, account = self._sufficiency(run)
-        if not sufficient:
-            account["reason"] = explain_insufficient(run, account)
+        packed = run.candidates
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
+        if not sufficient:
+            account["reason"] = explain_insufficient(run, packed, account, is_filled=bool(composed.selection.kept))
         return self._context(run, composed, sufficient, account)
 
     def _make_packer(self) -> Packer:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, Self, Unpack, runtime_checkable
 import numpy as np
 
 from meve.errors import ConfigurationError, RetrievalError, StaleWarning, warn, wrap_errors
+from meve.integrations._foreign_minilm import is_read_whole
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -326,7 +327,10 @@ class _Stored:
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
         candidates = self.inner.search(query, k)
         with wrap_errors(RetrievalError, f"reading vectors from {self.store.name}"):
-            found = self.store.read_vectors([c.id for c in candidates], self.embedder.name)
+            truncates = getattr(self.store, "truncates", None)
+            is_foreign = truncates is not None and truncates(self.embedder.name)
+            ids = [c.id for c in candidates if not is_foreign or is_read_whole(c.passage.content)]
+            found = self.store.read_vectors(ids, self.embedder.name)
             vectors = {i: np.asarray(vector, dtype=np.float32) for i, vector in found.items()}
         usable = {i for i, v in vectors.items() if v.shape == (self.embedder.dimension,) and np.isfinite(v).all()}
         return [replace(c, vector=vectors[c.id]) if c.id in usable else c for c in candidates]

@@ -105,6 +105,10 @@ class OnnxEmbedder:
         session, splitter, window = _load_shipped_parts(MINILM_FOLDER)
         return cls(session, splitter=splitter, window=window, name=SHIPPED_MINILM, threads=threads)
 
+    def fits_window(self, text: str) -> bool:
+        """Return whether the model reads a text at once; a longer one is embedded in pieces."""
+        return self._splitter.count(text) <= self.window - self._splitter.count_special()
+
     def embed_query(self, text: str) -> FloatArray:
         """Return the vector of a query, shape (d,); for one that exceeds the window, see `meve.ports.Embedder`.
 

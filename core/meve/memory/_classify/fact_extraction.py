@@ -46,9 +46,10 @@ _REQUEST = re.compile(
 )
 _QUESTION_MARKS = "?\uff1f\u061f\u037e"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_LAUGHTER = r"(?:ha|he)(?:h?[ae])*+h?|lo+l|lmao|rofl|omg|u+gh|phew|whew|oops|whoops"
 _OPENER = re.compile(
-    r"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
-    r"|h+m+|m+|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|as\s+for\s+me|same)\b"
+    rf"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
+    rf"|{_LAUGHTER}|h+m+|m+|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|as\s+for\s+me|same)\b"
     r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much"
     r"|a\s+lot|again|(?-i:[A-Z]\w+)))?(?=[,.!-]))"
     r"(?:\s+(?:there|all|everyone)\b)?(?:,?\s+(?-i:[A-Z]\w+)(?=[,!.-]))?|(?-i:[A-Z]\w+)(?=,\s+(?:that|you|it|i"
@@ -111,6 +112,30 @@ _REACTION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Acknowledgements, thanks and reactions, which tell nothing of the user."""
+_BANTER = re.compile(
+    rf"""(?:(?:{_LAUGHTER}|but|and|so|well|seriously|honestly|really|just|thanks|sorry|man|dude)\s+)*+(?:
+      never\s?mind(?:\s+(?:that|me|then))? | good\s+one | fair\s+enough | touch[eé] | stop(?:\s+it)?
+    | i\s+give\s+up | (?:{_LAUGHTER})
+    | (?:(?:it's|that's|that\s+was)\s+)?my\s+(?:bad|mistake|fault)
+    | forget\s+(?:(?:that\s+)?i\s+(?:asked|said\s+\w+)|it|that|about\s+it)
+    | (?:i(?:'m|\s+am|m|\s+was)\s+)?(?:(?:just|only|totally|literally|so)\s+)*+(?:kidding|joking|teasing
+      |messing\s+with\s+you|dying|dead|crying|speechless|screaming|laughing(?:\s+so\s+hard)?|in\s+stitches|rolling|blushing)
+      (?:\s+(?:here|now|again))*+
+    | i\s+(?:can't|cannot|cant)\s+(?:even|stop\s+laughing|breathe|deal|with\s+(?:you|this|that))
+    | i\s+(?:so\s+)?owe\s+you(?:\s+(?:one|big|big\s+time|a\s+(?:drink|beer|coffee)))?
+    | i\s+(?:figured|worked|sorted|found)\s+it\s+out
+    | i\s+(?:totally\s+)?(?:walked|fell)\s+(?:right\s+)?(?:into|for)\s+that(?:\s+one)?
+    | i\s+(?:just\s+)?knew\s+(?:it|that|you(?:'d|\s+would)\s+say\s+(?:that|so|it))
+    | (?:you|that|this|it)(?:'re|\s+are|'s)?\s+(?:(?:always|really|just|totally|so)\s+)*+
+      (?:made\s+my\s+(?:day|week|morning|evening)|saved\s+(?:me|my\s+(?:life|day))
+      |(?:crack(?:s|ed)?|cheer(?:s|ed)?)\s+me\s+up|kill(?:s|ing|ed)?\s+me|got\s+me(?:\s+there)?|read\s+my\s+mind)
+    )(?:\s+(?:{_LAUGHTER}))*+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Small talk that names the user and tells nothing lasting, if no other clause stands beside it."""
+_LAUGHS = re.compile(rf"(?:{_LAUGHTER})\b", re.IGNORECASE)
+_SPEAKER = re.compile(r"\b(?:i|im|ive|my|mine|we|our|ours)\b", re.IGNORECASE)
+_CLAUSES = re.compile(r"[^\w'’]*[,.!?;:\u2026\u2013\u2014][^\w'’]*|\s+-+\s+")
 _SUPPOSED = re.compile(
     r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming"
     r"|pretend|what\s+if"
@@ -156,7 +181,8 @@ def extract_statements(text: str) -> list[str]:
         said = _skip_opening(sentence)
         goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
         is_supposed = bool(_SUPPOSED.match(said)) or goes_on
-        if is_supposed or not is_statement(sentence) or _is_reaction(said, continues=continues):
+        is_talk = _laughs_at_other(sentence, said) or _is_reaction(said, continues=continues)
+        if is_supposed or not is_statement(sentence) or is_talk:
             continues = False
         elif continues and words(sentence)[0] in _BACK_REFERENCES:
             statements[-1] = f"{statements[-1]} {sentence}"
@@ -211,6 +237,19 @@ def _told_first(sentence: str) -> str:
     return match[1].rstrip(" ,;:-") + "." if match else sentence
 
 
+def _is_banter(said: str) -> bool:
+    """Return whether each clause of a sentence is small talk."""
+    clauses = [clause.strip() for clause in _CLAUSES.split(said.replace("’", "'")) if clause.strip()]
+    return bool(clauses) and all(map(_BANTER.fullmatch, clauses))
+
+
+def _laughs_at_other(sentence: str, said: str) -> bool:
+    """Return whether a sentence opens with laughter and speaks of the other speaker: "Haha, you know me too well"."""
+    is_of_other = said.lower().startswith(("you ", "you're ", "you’re ")) and not _SPEAKER.search(said)
+    values = parse_values(said)
+    return is_of_other and _LAUGHS.match(sentence) is not None and not (values.numbers or values.days or values.names)
+
+
 def _is_reaction(said: str, *, continues: bool) -> bool:
     """Return whether a sentence, without its opening words, reacts, commands or quotes, and tells nothing lasting.
 
@@ -218,7 +257,7 @@ def _is_reaction(said: str, *, continues: bool) -> bool:
     """
     if _REMEMBER.match(said) or is_standing_wish(said):
         return False
-    if _REACTION.match(said) or _is_quotation(said) or not set(content_words(said)) - _POLITE_WORDS:
+    if _REACTION.match(said) or _is_banter(said) or _is_quotation(said) or not set(content_words(said)) - _POLITE_WORDS:
         return True
     if _COMMAND_ABOUT_USER.match(said) or _REQUEST.match(said):
         return True

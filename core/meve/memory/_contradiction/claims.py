@@ -264,8 +264,8 @@ class Claim:
 
     @LazyField
     def bare_head(self) -> frozenset[str]:
-        """The topics in the subject, without names."""
-        return self.head.difference(map(stem, self.names))
+        """The topics in the subject, without names and without "new", which tells no other thing."""
+        return self.head.difference(map(stem, self.names)) - {"new"}
 
     @LazyField
     def subject_people(self) -> frozenset[str]:

@@ -13,6 +13,7 @@ _ONE_DAY = re.compile(
 )
 _ON_DATE = re.compile(r"\bon \d{4}-\d\d-\d\d\b")
 """A day as it is stored in place of "today" and "yesterday"."""
+_ON_WEEKDAY = re.compile(r"\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
 _MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
@@ -24,6 +25,13 @@ give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
 """
 _PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
 """Verbs by which a habit is told, with their irregular past tense."""
+_IRREGULAR_PASTS = """
+bent bit blew bound broke brought built burnt caught chose cut dealt dug drew fed felt fell flew forgot fought found
+froze grew held heard hid hit hung hurt kept knew laid lent let lit lost made met put rang rode rose sang sat sent set
+shook shot shut spent spoke spilt stole stood stuck swept taught threw told tore understood woke wore wrote
+"""
+_IRREGULAR = frozenset(_IRREGULAR_PASTS.split()).union(_PASTS.values())
+"""Irregular verbs in the past tense."""
 _PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
 _INSTEAD = frozenset(("instead", "rather than"))
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
@@ -57,6 +65,27 @@ def is_exception(old: Claim, new: Claim) -> bool:
     return is_lasting and not new.ended and CHANGED.find_all(text) <= _INSTEAD
 
 
+def happened_once(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what happened on a date or once more, and announces no change.
+
+    "I have three apple trees" and "I cut back the apple trees on Saturday", or "I need reading glasses" and "I found my
+    glasses again".
+    """
+    text = " ".join(new.words)
+    is_event = new.is_event or not _IRREGULAR.isdisjoint(new.words[1:3])
+    is_once = "again" in new.words or _ON_DATE.search(text) or _ON_WEEKDAY.search(text)
+    return is_event and is_once and not (old.is_event or new.changed or _FOR_GOOD.search(text))
+
+
+def moves_another_thing(old: Claim, new: Claim) -> bool:
+    """Return whether all that announces a change is a thing that was moved, and the older statement doesn't name it.
+
+    "I keep bees" and "I've moved the hives".
+    """
+    things = new.changed_things
+    return bool(things) and new.cues - old.cues <= _MOVED and things.isdisjoint(map(stem, old.words))
+
+
 def begins_to_do(old: Claim, new: Claim) -> bool:
     """Return whether one statement introduces a thing, and the other what somebody began to do with it.
 
@@ -69,19 +98,23 @@ def begins_to_do(old: Claim, new: Claim) -> bool:
 def is_new_of_another_kind(old: Claim, new: Claim) -> bool:
     """Return whether all that announces a change is a thing, new or changed, which the older statement doesn't name.
 
-    "I'm learning Spanish" and "I have a new Spanish teacher", or "I keep bees" and "I've moved the hives".
+    "I'm learning Spanish" and "I have a new Spanish teacher", "I keep bees" and "I've moved the hives", or "I drink my
+    coffee black" and "I bought a new coffee machine".
     """
-    if not new.cues - old.cues <= _ONLY_NEW | _MOVED:
-        return False
-    kinds = {word for n, word in enumerate(new.words) if word in _NEW for word in _noun_phrase(new, n + 1)}
-    kinds |= new.changed_things
-    return bool(kinds) and kinds.isdisjoint(map(stem, old.words))
+    cues = new.cues - old.cues
+    known = set(map(stem, old.words))
+    phrases = [_noun_phrase(new, n + 1) for n, word in enumerate(new.words) if word in _NEW]
+    kinds = {word for phrase in phrases for word in phrase} | new.changed_things
+    if cues <= _ONLY_NEW | _MOVED and kinds and kinds.isdisjoint(known):
+        return True
+    qualified = [phrase for phrase in phrases if not known.isdisjoint(phrase[:-1]) and phrase[-1] not in known]
+    return bool(qualified) and cues <= _ONLY_NEW | _MOVED | {"bought"}
 
 
-def _noun_phrase(claim: Claim, place: int) -> set[str]:
+def _noun_phrase(claim: Claim, place: int) -> list[str]:
     """Return the stems of the words from a place to the next function word or verb, without names."""
     words = takewhile(lambda word: word not in FUNCTION_WORDS and word not in VERBS, claim.words[place:])
-    return {stem(word) for word in words if word not in claim.names}
+    return [stem(word) for word in words if word not in claim.names]
 
 
 def is_milestone_of_another(old: Claim, new: Claim) -> bool:

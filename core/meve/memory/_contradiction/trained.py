@@ -16,6 +16,7 @@ from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
+from meve.memory._contradiction.news import moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
@@ -200,6 +201,8 @@ def _write_as_sentence(text: str) -> str:
 def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
     if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
+        return False
+    if moves_another_thing(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"

@@ -11,6 +11,7 @@ from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
     changes_one_day,
+    happened_once,
     holds_in_part,
     is_exception,
     is_milestone_of_another,
@@ -184,7 +185,13 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         return True
     if new.is_partial or (new.names_further and not old.names_further) or new.is_unchanged:
         return True
-    if is_exception(old, new) or begins_to_do(old, new) or shows_picture(old) or speaks_of_work_otherwise(old, new):
+    if (
+        happened_once(old, new)
+        or is_exception(old, new)
+        or begins_to_do(old, new)
+        or shows_picture(old)
+        or speaks_of_work_otherwise(old, new)
+    ):
         return True
     if (
         leaves_out_person(old, new)

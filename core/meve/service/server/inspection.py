@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from meve.errors import StoreBusyError, UnknownIdError
+from meve.integrations._tool_texts import admitted_passages
 from meve.memory import ErasureReport, GovernedMemory
 from meve.memory._agent_tools import MemoryTools
 from meve.memory._audit.chain import Action, AuditEvent
@@ -26,7 +27,6 @@ from meve.service.server.operations import (
     Caller,
     Operation,
     OperationTable,
-    admitted_passages,
     quote_documents,
     round_score,
 )

@@ -14,14 +14,14 @@ from cachetools import LRUCache
 from meve._fork_safety import ForkSafeLock
 from meve._quoting import mark_forgeries
 from meve.errors import ConfigurationError, PolicyError, UnknownIdError, ValidationError
-from meve.integrations._tool_texts import NO_RESULT_MESSAGE
+from meve.integrations._tool_texts import NO_RESULT_MESSAGE, admitted_passages
 from meve.memory import GovernedMemory
 from meve.memory._agent_tools import TOOL_INPUTS, MemoryTools, ToolCaller, UsersWordError
 from meve.memory._audit.subject_access import Explanation
 from meve.memory._recall.formatting import quote_line
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory.records import MemoryRecord, UserId, user_key
-from meve.pipeline.config import RetrieverConfig, WhenInsufficient
+from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import list_passages
 from meve.pipeline.trace import CandidateTrace, Trace
@@ -184,7 +184,9 @@ class Operations(OperationTable[models.Answer]):
         given = {"limit": request.limit, "max_tokens": request.max_tokens}
         options: Any = {name: value for name, value in given.items() if value is not None}
         config = self.retriever.config
-        chosen = "verified_only" if request.verified_only else admitted_passages(config)
+        chosen = admitted_passages(config)
+        if request.verified_only and chosen == "return":
+            chosen = "verified_only"
         context = self.retriever.retrieve(request.query, when_insufficient=chosen, **options)
         reason = "" if context.sufficient else str(context.trace.sufficiency.get("reason") or "nothing was verified")
         note = f"\nThis may not suffice for an answer: {quote_line(reason)}." if context.text and reason else ""
@@ -279,22 +281,28 @@ class _KeptTraces:
         return trace
 
 
-def admitted_passages(config: RetrieverConfig) -> WhenInsufficient:
-    """Return what the settings admit to a context that isn't sufficient; nothing where they raise an error."""
-    return "abstain" if config.when_insufficient == "raise" else config.when_insufficient
-
-
 def quote_documents(context: Context, config: RetrieverConfig) -> str:
     """Return the passages of a context as data: verified ones in a block, others in another, each marked as such.
 
     Nothing in a block can close it.
     """
     passages = [each.passage for each in context.passages]
-    texts = [passage.packed_text(numbered=config.citations) for passage in passages]
-    listed = [mark_forgeries(each, tags=True) for each in list_passages(passages, texts, citations=config.citations)]
-    shown = list(zip(context.passages, listed, strict=True))
-    verified = [text for each, text in shown if each.verified]
-    others = [f"{UNVERIFIED_MARK}\n{text}" for each, text in shown if not each.verified]
+    texts = [
+        mark_forgeries(passage.packed_text(numbered=config.citations), headings=[UNVERIFIED_MARK])
+        for passage in passages
+    ]
+    if config.citations:  # a heading stands above each, since the blocks part passages of one heading
+        listed = [
+            config.separator.join(filter(None, (p.heading, f"[{n}] {text}")))
+            for n, (p, text) in enumerate(zip(passages, texts, strict=True), start=1)
+        ]
+    else:
+        listed = list_passages(passages, texts, citations=False)
+    shown = [
+        (each.verified, mark_forgeries(text, tags=True)) for each, text in zip(context.passages, listed, strict=True)
+    ]
+    verified = [text for is_verified, text in shown if is_verified]
+    others = [f"{UNVERIFIED_MARK}\n{text}" for is_verified, text in shown if not is_verified]
     blocks = [(DOCUMENTS_HEADER, "documents", verified), (UNVERIFIED_HEADER, "unverified-documents", others)]
     return "\n".join(_quote(header, name, config.separator.join(each)) for header, name, each in blocks if each)
 
