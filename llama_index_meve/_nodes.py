@@ -87,7 +87,7 @@ def context_to_nodes(context: Context) -> list[NodeWithScore]:
 
 def list_unread(nodes: Iterable[BaseNode]) -> list[NodeWithScore]:
     """Return copies of the nodes with media and no text, which no verifier reads; of equal ids, the first."""
-    unread = {}
+    unread: dict[str, BaseNode] = {}
     for node in nodes:
         has_media = isinstance(node, ImageNode) or any(getattr(node, name, None) for name in _MEDIA)
         if has_media and not node.get_content(metadata_mode=MetadataMode.NONE).strip():

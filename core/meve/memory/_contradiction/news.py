@@ -74,7 +74,7 @@ def happened_once(old: Claim, new: Claim) -> bool:
     text = " ".join(new.words)
     is_event = new.is_event or not _IRREGULAR.isdisjoint(new.words[1:3])
     is_once = "again" in new.words or _ON_DATE.search(text) or _ON_WEEKDAY.search(text)
-    return is_event and is_once and not (old.is_event or new.changed or _FOR_GOOD.search(text))
+    return is_event and bool(is_once) and not (old.is_event or new.changed or _FOR_GOOD.search(text))
 
 
 def moves_another_thing(old: Claim, new: Claim) -> bool:
