@@ -57,10 +57,10 @@ def find_growth(
 
 def _measure(read: Callable[[str], object], before: str, piece: str, after: str, size: int, floor: float) -> str:
     complaint = ""
-    for scale in (1, PARTS):
+    for scale, tries in ((1, TRIES), (PARTS, 1)):
         repeats = max(size * scale // len(piece), 1)
         small, large = (before + piece * each + after for each in (repeats, repeats * TIMES))
-        for _ in range(TRIES):
+        for _ in range(tries):
             second = _seconds(read, large)
             if second <= floor or second <= MOST * (first := _seconds(read, small)):
                 return ""
