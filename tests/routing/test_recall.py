@@ -113,6 +113,46 @@ def test_former_value_is_read_only_if_asked_for(memory):
         assert "old" in ids(router.recall(question))
 
 
+HOMES = ("I live in Oslo.", "I live in Rome.", "I live in Prague.", "I live in Lisbon.")
+
+
+@pytest.fixture
+def moved_memory(static_memory, clock):
+    for text in HOMES:
+        static_memory.add(text, user_id="alice", source="chat_user")
+        static_memory.add(text, user_id="alice", source="chat_user")
+        clock.advance(timedelta(days=60))
+    static_memory.maintain()
+    assert {r.text for r in static_memory.list(user_id="alice")} == {HOMES[-1]}
+    return static_memory
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How many cities have I lived in?", "Which cities have I lived in?", "Where have I lived?",
+     "List all places where I lived.", "Which cities did I live in?", "Who have been my neighbours where I lived?"],
+)  # fmt: skip
+def test_count_or_list_of_what_has_been_holds_each_former_value_once(moved_memory, question):
+    recall = MemoryRouter(moved_memory, user_id="alice").recall(question)
+    assert [record.text for record in recall.records] == list(HOMES)
+    assert (recall.matching, recall.shown) == (4, 4)
+    assert recall.note == f"{recall.read} memories were searched; all that match fit and are shown."
+
+
+@pytest.mark.parametrize("question", ["List the cities where I live.", "How many cities do I live in?",
+                                      "How many homes have I got?"])  # fmt: skip
+def test_count_or_list_of_what_is_holds_no_former_value(moved_memory, question):
+    recall = MemoryRouter(moved_memory, user_id="alice").recall(question)
+    assert [record.text for record in recall.records] == [HOMES[-1]]
+
+
+def test_note_says_that_what_is_shown_shares_no_word_with_the_question(static_memory):
+    static_memory.add("I work at Siemens.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(static_memory, user_id="alice").recall("How many employers have I had?")
+    assert (recall.matching, len(recall.records)) == (0, 1)
+    assert recall.note.endswith("none shares a word with the question, so the nearest are shown.")
+
+
 def test_trace_names_tier_decision_and_fate_of_each_memory(router):
     recall = router.recall("How many times did I go hiking?", max_tokens=40)
     assert recall.trace.mode == Tier.DEEP
@@ -281,7 +321,7 @@ def test_all_that_was_told_at_a_time_is_evidence_though_no_word_matches(router, 
 def test_recall_says_that_nothing_was_told_at_a_time(router):
     recall = router.recall("What did I do yesterday?")
     assert recall.matching == 0
-    assert recall.note.endswith("none matches.")
+    assert recall.note.endswith("none was told at that time, so the nearest are shown.")
 
 
 def test_time_of_a_list_prefers_what_the_user_told(static_memory, clock):

@@ -14,8 +14,8 @@ from meve.pipeline.trace import PhaseTrace
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader, time_of
-from meve.routing._repeated_events import find_repeated
-from meve.routing._rules import counts_events, is_about_user
+from meve.routing._repeated_events import find_former, find_repeated
+from meve.routing._rules import asks_for_past, counts_events, is_about_user
 from meve.routing._tellers import choose_told, prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
@@ -122,8 +122,12 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     for part in split_parts(plan.question):
         found.append(_weigh(reader.look(part, since=since, history=plan.history), first, _PART_WEIGHT))
         searches.append(part)
-    if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
-        found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
+    counts = plan.is_complete and plan.intent == "count" and counts_events(plan.question)
+    lists_former = plan.is_complete and plan.intent in ("count", "list") and asks_for_past(plan.question)
+    if counts or lists_former:
+        everything = reader.look(plan.question, candidates=most, since=since, history=True)
+        found += [find_repeated(first, everything)] if counts else []
+        found += [find_former(everything)] if lists_former else []
     if not plan.is_complete:
         for evidence in first.candidates[: _HOP_EVIDENCE * (config.hops - 1)]:
             text = extend_query(plan.question, [evidence.passage.content], _HOP_WORDS)
