@@ -10,6 +10,7 @@ from meve.errors import QueryError, ValidationError
 from meve.memory import format_recall
 from meve.memory._recall.searcher import Searcher
 from meve.routing import MemoryRouter, RouterConfig, Tier
+from tests.routing.conftest import Script
 
 
 def ids(recall):
@@ -174,6 +175,24 @@ def test_evidence_fits_the_window_of_the_model(routed_memory):
     config = RouterConfig(window=400, answer_tokens=100)
     recall = MemoryRouter(routed_memory, user_id="alice", config=config).recall("How many times did I go hiking?")
     assert recall.tokens <= 400 - 100 - 192
+
+
+@pytest.mark.parametrize("window", [512, 700, 1_024])
+@pytest.mark.parametrize("wishes", [1, 30])
+def test_prompt_with_standing_wishes_fits_the_window_of_the_model(static_memory, window, wishes):
+    for n in range(wishes):
+        text = f"Always answer rule {n}: write in a friendly tone about topic {n}, with an example of gardens and lakes."
+        static_memory.add(text, user_id="alice", source="chat_user", policy_class="instruction")
+    for n in range(40):
+        static_memory.add(f"I went hiking on trail {n} with Bob{n}.", user_id="alice", source="chat_user")
+    script = Script("40")
+    config = RouterConfig(window=window, answer_tokens=100)
+    answer = MemoryRouter(static_memory, user_id="alice", llm=script, config=config).answer("How often did I hike?")
+    count = static_memory._runtime.tokens.count
+    assert all(count(prompt) + 100 <= window for prompt in script.prompts)
+    assert f"rule {wishes - 1}:" in script.prompts[0]  # the newest
+    assert all(record.text in script.prompts[0] for record in answer.evidence.standing)
+    assert answer.evidence.records
 
 
 def test_question_that_fills_the_window_is_refused(routed_memory):

@@ -9,7 +9,7 @@ from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
-from meve.memory.records import UserId
+from meve.memory.records import MemoryRecord, UserId
 from meve.pipeline._scorers import VerifierScorer
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
@@ -130,6 +130,12 @@ class MemoryReader:
         except QueryError:  # longer than the verifier's limit
             rated = scorer.score_sentences(Query(text=question[-_LONGEST:]), [candidate], [shifted])
         return list(map(float, rated[0]))
+
+    def find_standing(self, question: str) -> list[MemoryRecord]:
+        """Return the memories that stand in every prompt, the oldest first."""
+        memory = self.memory
+        query = make_query(question, self.user_id, policy=memory.policy, now=memory.clock.now(), **self.search)
+        return memory._searcher.find_standing(query)
 
     def hand_out(self, recall: R) -> R:
         """Log that the memories of a recall are handed out, and return it. The log's write may wait."""

@@ -10,6 +10,7 @@ from meve.clock import Clock
 from meve.components.llms import LanguageModelLike, resolve_llm
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError, wrap_errors
 from meve.memory import GovernedMemory
+from meve.memory._recall.formatting import fit_standing
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.records import UserId, user_key
 from meve.pipeline.pipeline import check_query
@@ -26,7 +27,7 @@ from meve.routing._validator import Verdict, validate
 from meve.routing.config import RouterConfig
 
 _OVERHEAD = 192
-"""The tokens of a prompt besides question and evidence."""
+"""The tokens of a prompt besides question, standing memories and evidence."""
 _LEAST_EVIDENCE = 32
 
 
@@ -191,11 +192,18 @@ class MemoryRouter:
                 f"question must leave {_LEAST_EVIDENCE} of the model's {self.config.window} tokens for evidence, got a "
                 f"question that leaves {max(room, 0)}: shorten it, or raise window"
             )
+        with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
+            standing = reader.find_standing(plan.question)
+            shown, taken = fit_standing(self.memory, standing, room - _LEAST_EVIDENCE)
+        self.memory._note_left_out(len(standing) - len(shown))
+        stands = {record.id for record in shown}
+        room -= taken
         most = min(plan.max_tokens if fixed else self.config.complete_tokens, room)
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
         while True:
             recall = collect(fitted, reader, config, tokens)
+            recall = replace(recall, standing=tuple(r for r in recall.standing if r.id in stands))
             if reader.has_expired(recall):  # during the searches
                 continue
             reader.hand_out(recall)
