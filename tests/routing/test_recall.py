@@ -23,6 +23,22 @@ def test_profile_holds_the_fact_within_a_small_budget(router):
     assert recall.tokens <= router.config.profile_tokens
 
 
+def test_profile_of_one_fact_leaves_out_what_is_weak(router):
+    recall = router.recall("What is my name?")
+    assert recall.plan.tier is Tier.PROFILE
+    assert len(recall.records) <= 3
+    assert [c.reason for c in recall.trace.candidates if c.fate == "dropped"] == ["unlikely"] * 7
+
+
+def test_profile_of_several_facts_holds_all(static_memory):
+    allergies = {f"I'm allergic to {food}." for food in ("penicillin", "walnuts", "pollen", "wool", "nickel")}
+    for text in (*allergies, "I bought a red bike.", "I went hiking."):
+        static_memory.add(text, user_id="alice", source="chat_user")
+    router = MemoryRouter(static_memory, user_id="alice")
+    recall = router.recall(replace(router.plan("What are my allergies?", tier="profile"), intent="identity"))
+    assert allergies <= {record.text for record in recall.records}
+
+
 def test_overview_holds_lasting_facts(router):
     assert {"name", "prague", "diet", "sister"} <= set(ids(router.recall("What do you know about me?")))
 
@@ -181,7 +197,7 @@ def test_evidence_fits_the_window_of_the_model(routed_memory):
 @pytest.mark.parametrize("wishes", [1, 30])
 def test_prompt_with_standing_wishes_fits_the_window_of_the_model(static_memory, window, wishes):
     for n in range(wishes):
-        text = f"Always answer rule {n}: write in a friendly tone about topic {n}, with an example of gardens and lakes."
+        text = f"Always answer rule {n}: write in a friendly tone about topic {n}, with an example of lakes."
         static_memory.add(text, user_id="alice", source="chat_user", policy_class="instruction")
     for n in range(40):
         static_memory.add(f"I went hiking on trail {n} with Bob{n}.", user_id="alice", source="chat_user")

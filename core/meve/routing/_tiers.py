@@ -96,6 +96,8 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
         candidates, dropped = _split(found[0].candidates, lambda _: False)
     else:
         candidates = _verified(plan.question, found[0].candidates, reader)
+    if plan.intent == "identity":
+        candidates, dropped = _trim(candidates)
     if not plan.needs_memory and not needs_nearest(plan):
         candidates, others = _split(candidates, lambda c: c.scores.get(SUPPORT, 0.0) >= _RELEVANT)
         dropped += others
