@@ -108,6 +108,33 @@ def test_count_that_exceeds_the_budget_says_how_many_are_left_out(memory, clock)
     assert sum(c.reason == "over_budget" for c in recall.trace.candidates) == 60 - recall.shown
 
 
+@pytest.fixture
+def diary(static_memory, clock):
+    static_memory.add("You could run a marathon.", user_id="alice", source="chat_assistant", ttl=None)
+    for n in range(30):
+        text = f"I ran {n % 9 + 4} km with Sam." if 6 < n < 20 else f"I ran {n % 9 + 4} km this morning."
+        static_memory.add(text, user_id="alice", source="chat_user", id=f"run{n:02}")
+        clock.advance(timedelta(days=3))
+    static_memory.maintain()
+    return static_memory
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("When was the first time I ran?", "run00"), ("When did I start running?", "run00"),
+        ("When did I last go running?", "run29"), ("When was my most recent run?", "run29"),
+        ("When did I last go running with Sam?", "run19"), ("When did I first run with Sam?", "run07"),
+        ("When did I first run in June?", "run11"), ("When did I last run in June?", "run20"),
+    ],
+)  # fmt: skip
+def test_first_and_last_of_many_is_in_the_evidence(diary, question, expected):
+    recall = MemoryRouter(diary, user_id="alice", config=RouterConfig(deep_tokens=260)).recall(question)
+    assert expected in ids(recall)
+    times = [record.created_at for record in recall.records]
+    assert times == sorted(times)
+
+
 def test_comparison_finds_both_things(router):
     recall = router.recall("Which came first, my pottery course or selling the red bike?")
     assert {"pottery", "sold"} <= set(ids(recall))

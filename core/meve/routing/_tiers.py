@@ -11,6 +11,7 @@ import numpy as np
 from meve.memory._recall.query import CANDIDATES
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
+from meve.routing._first_and_last import asks_for_end, find_end
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader, time_of
@@ -137,12 +138,19 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
             others = tuple(c for c in more.candidates if c.id != evidence.id)  # it is part of the query
             found.append(_weigh(replace(more, candidates=others), first, _HOP_WEIGHT))
             searches.append(text)
+    ends: tuple[Candidate, ...] = ()
+    if asks_for_end(plan):
+        everything = reader.look(plan.question, candidates=COMPLETE_CANDIDATES, since=since, history=True)
+        ends = find_end(plan, everything.candidates)
+        found.append(replace(everything, candidates=ends))
     candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
     if plan.is_complete:  # what matches in other words is among the weak ones
         candidates = sorted(candidates, key=lambda c: c.id not in matching)
     else:
-        candidates, dropped = _trim(candidates)
+        is_end = {c.id: any(c.id == end.id for end in ends) for c in candidates}
+        kept, dropped = _trim([c for c in candidates if not is_end[c.id]])
+        candidates = [*(c for c in candidates if is_end[c.id]), *kept]
     return Gathered(
         candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
         found=tuple(found), notes={"ranked": len(first.candidates)},
