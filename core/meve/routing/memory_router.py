@@ -18,6 +18,7 @@ from meve.routing._answering import RoutedAnswer, Step, make_prompt
 from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
 from meve.routing._groups import stems_with_groups
+from meve.routing._language_check import warn_of_language
 from meve.routing._llm import ask
 from meve.routing._plan import DecidedBy, RoutePlan, Tier
 from meve.routing._reader import MemoryReader
@@ -95,6 +96,7 @@ class MemoryRouter:
             ValidationError: an unknown tier, or a budget below 1.
         """
         check_query(question)
+        warn_of_language(question, self.memory._warned)
         ask_llm = None if self._llm is None else partial(self._ask, doing="routing a question")
         plan = route(
             question, now=self._clock.now(), config=self.config, classifier=self._classifier,
