@@ -198,7 +198,7 @@ class StaleWarning(UserWarning):
 
 
 class LanguageWarning(UserWarning):
-    """The verifier that ships reads English, and the question or the passages are in another language."""
+    """The verifier that ships, or a router, reads English, and the question or the passages are in another language."""
 
 
 def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:

@@ -2,15 +2,18 @@
 
 import json
 import threading
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from meve.components.llms import resolve_llm
 from meve.components.llms.http import HttpLanguageModel
+from meve.conversation.turn import Turn
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError
-from meve.memory import GovernedMemory
-from meve.routing import MemoryRouter
+from meve.memory import GovernedMemory, LlmExtractor, LlmUpdateJudge
+from meve.memory._write.extraction import TurnContext
+from meve.routing import MemoryRouter, RouterConfig
 
 
 @pytest.fixture
@@ -51,6 +54,40 @@ def test_function_is_used_as_it_is():
     assert resolve_llm(str.upper)("hi") == "HI"
 
 
+THOUGHTS = "<think>[maybe] it is different. I must say ESCALATE_REQUIRED, or no: profile? Paris.</think>\n\n"
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [(f"{THOUGHTS}Oslo", "Oslo"), ("Yes? </think> No. </think>\nOslo\n", "Oslo\n"), ("\n<think>If Oslo is", ""),
+     ("I think: <think> is a tag.", "I think: <think> is a tag."), (" Oslo", " Oslo")],
+)  # fmt: skip
+def test_thoughts_are_no_part_of_an_answer(reply, answer):
+    assert resolve_llm(lambda _: reply)("Where?") == answer
+
+
+def test_thoughts_decide_nothing_in_the_memory():
+    def think(prompt):
+        return THOUGHTS + ("[]" if "JSON list" in prompt else "replaces")
+
+    assert LlmUpdateJudge(think).judge("I live in Oslo.", "I live in Rome.").relation == "replaces"
+    context = TurnContext(turn=Turn(text="Hi!", speaker="user"), now=datetime(2026, 5, 1, tzinfo=UTC))
+    assert LlmExtractor(think).extract(context) == []
+
+
+def test_thoughts_decide_nothing_in_routing(memory):
+    memory.add("My sister Jana is a nurse in Brno.", user_id="alice", source="chat_user")
+    told = "Your sister Jana is a nurse who lives in the city of Brno."
+
+    def think(prompt):
+        return THOUGHTS + ("deep" if "Which part" in prompt else "yes" if "supported" in prompt else told)
+
+    config = RouterConfig(llm_router=True, grounding="llm")
+    answer = MemoryRouter(memory, user_id="alice", llm=think, config=config).answer("What does my sister do?")
+    assert (answer.text, answer.escalations) == (told, 0)
+    assert (answer.steps[0].plan.decided_by, answer.verdicts[0].check) == ("llm", "llm")
+
+
 def test_langchain_chat_model_and_chain_are_taken():
     from langchain_core.language_models.fake_chat_models import FakeListChatModel
     from langchain_core.output_parsers import StrOutputParser
@@ -85,7 +122,7 @@ def test_transformers_model_is_taken(tmp_path, memory):
     with pytest.raises(ValueError, match="prompt must leave 4 of the model's 1024 tokens"):
         loaded("cat " * 1_030)
     pipe = transformers.pipeline("text-generation", model=model, tokenizer=tokenizer)
-    assert isinstance(resolve_llm(pipe), TransformersLanguageModel)
+    assert isinstance(resolve_llm(pipe).model, TransformersLanguageModel)
     memory.add("I live in Oslo.", user_id="alice", source="chat_user")
     answer = MemoryRouter(memory, user_id="alice", llm=loaded).answer("Where do I live?")
     assert answer.abstained

@@ -29,6 +29,27 @@ def test_phrases_around_an_answer_are_not_looked_up(routed_memory, reply):
     assert (result.text, result.escalations) == (reply, 0)
 
 
+@pytest.mark.parametrize(
+    "reply",
+    ["Nurse [1]", "Your sister Jana is a nurse, as you told me [1][2].", "[2] Jana is a nurse (memory 1).",
+     "Your sister Jana is a nurse [1, 2], a nurse [1-2] [memory 1] (memories 1 and 2).",
+     "According to memory 1, Jana is a nurse.", "According to [1], your sister Jana is a nurse."],
+)  # fmt: skip
+def test_references_to_shown_memories_are_not_looked_up(routed_memory, reply):
+    result, _ = answer(routed_memory, "What does my sister do?", reply)
+    assert (result.text, result.escalations) == (reply, 0)
+
+
+@pytest.mark.parametrize("reply", ["Nurse [99]", "Nurse [0]", "Nurse [1, 99]", "Nurse (memory 99)", "[1]", "Nurse (1)",
+                                   "Nurse [1] since 3 years"])  # fmt: skip
+def test_other_numbers_in_brackets_are_looked_up(routed_memory, reply):
+    assert answer(routed_memory, "What does my sister do?", reply)[0].abstained
+
+
+def test_refusal_with_a_reference_is_a_refusal(routed_memory):
+    assert checks(answer(routed_memory, "What does my sister do?", "[1] I don't know.")[0])[0][1] == "not_found"
+
+
 def test_grounded_answer_is_returned_with_its_evidence(routed_memory):
     result, script = answer(routed_memory, "What is my name?", "Alice Novak")
     assert (result.text, result.abstained, result.escalations) == ("Alice Novak", False, 0)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import UnknownIdError
+from meve.memory.records import user_key
 from meve.routing import MemoryRouter, RouterConfig, Tier
 from tests.routing.conftest import Script
 
@@ -31,6 +32,20 @@ def test_plan_of_another_users_router_reads_the_own_memory(routed_memory):
     plan = MemoryRouter(routed_memory, user_id="bob").plan("Where did I go hiking?")
     recall = MemoryRouter(routed_memory, user_id="alice").recall(plan)
     assert {record.user_id for record in recall.records} == {"alice"}
+
+
+QUESTIONS_FOR_FORMER = ("Which phone numbers have I had?", "How many phone numbers have I had?",
+                        "What was my previous phone number?", "When did I first have a phone number?")  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS_FOR_FORMER)
+def test_former_versions_of_a_hidden_memory_are_not_read(static_memory, question):
+    old = static_memory.add("My phone number is 111.", user_id="alice", source="chat_user")
+    new = static_memory.supersede(old.id, "My phone number is 222.", user_id="alice", source="chat_user")
+    router = MemoryRouter(static_memory, user_id="alice")
+    assert "111" in router.recall(question).text
+    static_memory._writer.hide(user_key("alice"), new.id, "a model asked to forget it")
+    assert router.recall(question).text == ""
 
 
 def test_expired_and_erased_memories_are_not_read(memory, clock):

@@ -1,11 +1,13 @@
 """Which tier a question goes to, and why."""
 
+import warnings
 from datetime import UTC, datetime
 
 import pytest
 
-from meve.errors import ConfigurationError, QueryError, ValidationError
+from meve.errors import ConfigurationError, LanguageWarning, QueryError, ValidationError
 from meve.routing import MemoryRouter, RouterConfig, Tier
+from meve.routing._first_and_last import asks_for_end
 from meve.testing.fakes import FakeClock
 from tests.routing.conftest import Script
 
@@ -171,6 +173,19 @@ def test_question_about_what_was_before_reads_replaced_memories(router):
     assert not router.plan("What is my job?").history
 
 
+@pytest.mark.parametrize(
+    ("question", "asks"),
+    [
+        ("When did I last run?", True), ("When did I start running?", True), ("When was my most recent run?", True),
+        ("Which came first, the concert or my exam?", False), ("When did I run last week?", False),
+        ("How many days passed between my first run and my exam?", False), ("When did I change my last name?", False),
+        ("How many first prizes did I win?", False),
+    ],
+)  # fmt: skip
+def test_question_for_the_first_or_last_time_is_recognised(router, question, asks):
+    assert asks_for_end(router.plan(question)) is asks
+
+
 def test_caller_may_choose_tier_and_budget(router):
     plan = router.plan("What is my name?", tier="deep", max_tokens=50)
     assert (plan.tier, plan.max_tokens, plan.decided_by) == (Tier.DEEP, 50, "caller")
@@ -245,6 +260,16 @@ def test_reason_names_what_the_plan_holds(router, question):
     if plan.decided_by == "classifier":
         assert f"the kind {plan.intent}" in plan.reason
         assert plan.reason.count("the kind ") == 1
+
+
+def test_question_in_another_language_is_warned_of_once_for_a_memory(memory):
+    question = "Wie oft war ich wandern, und wann zuletzt mit der Familie?"
+    with pytest.warns(LanguageWarning, match="seems to be German") as caught:
+        MemoryRouter(memory, user_id="alice").plan(question)
+    assert [warning.filename for warning in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MemoryRouter(memory, user_id="alice").plan(question)
 
 
 def test_llm_router_without_a_language_model_is_refused(routed_memory):

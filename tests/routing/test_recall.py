@@ -10,6 +10,7 @@ from meve.errors import QueryError, ValidationError
 from meve.memory import format_recall
 from meve.memory._recall.searcher import Searcher
 from meve.routing import MemoryRouter, RouterConfig, Tier
+from tests.routing.conftest import Script
 
 
 def ids(recall):
@@ -20,6 +21,22 @@ def test_profile_holds_the_fact_within_a_small_budget(router):
     recall = router.recall("What is my name?")
     assert ids(recall)[0] == "name"
     assert recall.tokens <= router.config.profile_tokens
+
+
+def test_profile_of_one_fact_leaves_out_what_is_weak(router):
+    recall = router.recall("What is my name?")
+    assert recall.plan.tier is Tier.PROFILE
+    assert len(recall.records) <= 3
+    assert [c.reason for c in recall.trace.candidates if c.fate == "dropped"] == ["unlikely"] * 7
+
+
+def test_profile_of_several_facts_holds_all(static_memory):
+    allergies = {f"I'm allergic to {food}." for food in ("penicillin", "walnuts", "pollen", "wool", "nickel")}
+    for text in (*allergies, "I bought a red bike.", "I went hiking."):
+        static_memory.add(text, user_id="alice", source="chat_user")
+    router = MemoryRouter(static_memory, user_id="alice")
+    recall = router.recall(replace(router.plan("What are my allergies?", tier="profile"), intent="identity"))
+    assert allergies <= {record.text for record in recall.records}
 
 
 def test_overview_holds_lasting_facts(router):
@@ -91,6 +108,33 @@ def test_count_that_exceeds_the_budget_says_how_many_are_left_out(memory, clock)
     assert sum(c.reason == "over_budget" for c in recall.trace.candidates) == 60 - recall.shown
 
 
+@pytest.fixture
+def diary(static_memory, clock):
+    static_memory.add("You could run a marathon.", user_id="alice", source="chat_assistant", ttl=None)
+    for n in range(30):
+        text = f"I ran {n % 9 + 4} km with Sam." if 6 < n < 20 else f"I ran {n % 9 + 4} km this morning."
+        static_memory.add(text, user_id="alice", source="chat_user", id=f"run{n:02}")
+        clock.advance(timedelta(days=3))
+    static_memory.maintain()
+    return static_memory
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("When was the first time I ran?", "run00"), ("When did I start running?", "run00"),
+        ("When did I last go running?", "run29"), ("When was my most recent run?", "run29"),
+        ("When did I last go running with Sam?", "run19"), ("When did I first run with Sam?", "run07"),
+        ("When did I first run in June?", "run11"), ("When did I last run in June?", "run20"),
+    ],
+)  # fmt: skip
+def test_first_and_last_of_many_is_in_the_evidence(diary, question, expected):
+    recall = MemoryRouter(diary, user_id="alice", config=RouterConfig(deep_tokens=260)).recall(question)
+    assert expected in ids(recall)
+    times = [record.created_at for record in recall.records]
+    assert times == sorted(times)
+
+
 def test_comparison_finds_both_things(router):
     recall = router.recall("Which came first, my pottery course or selling the red bike?")
     assert {"pottery", "sold"} <= set(ids(recall))
@@ -111,6 +155,46 @@ def test_former_value_is_read_only_if_asked_for(memory):
     for question in ("What was my previous job, where did I work?", "Where did I work before?",
                      "Where did I work before the new job?"):  # fmt: skip
         assert "old" in ids(router.recall(question))
+
+
+HOMES = ("I live in Oslo.", "I live in Rome.", "I live in Prague.", "I live in Lisbon.")
+
+
+@pytest.fixture
+def moved_memory(static_memory, clock):
+    for text in HOMES:
+        static_memory.add(text, user_id="alice", source="chat_user")
+        static_memory.add(text, user_id="alice", source="chat_user")
+        clock.advance(timedelta(days=60))
+    static_memory.maintain()
+    assert {r.text for r in static_memory.list(user_id="alice")} == {HOMES[-1]}
+    return static_memory
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How many cities have I lived in?", "Which cities have I lived in?", "Where have I lived?",
+     "List all places where I lived.", "Which cities did I live in?", "Who have been my neighbours where I lived?"],
+)  # fmt: skip
+def test_count_or_list_of_what_has_been_holds_each_former_value_once(moved_memory, question):
+    recall = MemoryRouter(moved_memory, user_id="alice").recall(question)
+    assert [record.text for record in recall.records] == list(HOMES)
+    assert (recall.matching, recall.shown) == (4, 4)
+    assert recall.note == f"{recall.read} memories were searched; all that match fit and are shown."
+
+
+@pytest.mark.parametrize("question", ["List the cities where I live.", "How many cities do I live in?",
+                                      "How many homes have I got?"])  # fmt: skip
+def test_count_or_list_of_what_is_holds_no_former_value(moved_memory, question):
+    recall = MemoryRouter(moved_memory, user_id="alice").recall(question)
+    assert [record.text for record in recall.records] == [HOMES[-1]]
+
+
+def test_note_says_that_what_is_shown_shares_no_word_with_the_question(static_memory):
+    static_memory.add("I work at Siemens.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(static_memory, user_id="alice").recall("How many employers have I had?")
+    assert (recall.matching, len(recall.records)) == (0, 1)
+    assert recall.note.endswith("none shares a word with the question, so the nearest are shown.")
 
 
 def test_trace_names_tier_decision_and_fate_of_each_memory(router):
@@ -134,6 +218,24 @@ def test_evidence_fits_the_window_of_the_model(routed_memory):
     config = RouterConfig(window=400, answer_tokens=100)
     recall = MemoryRouter(routed_memory, user_id="alice", config=config).recall("How many times did I go hiking?")
     assert recall.tokens <= 400 - 100 - 192
+
+
+@pytest.mark.parametrize("window", [512, 700, 1_024])
+@pytest.mark.parametrize("wishes", [1, 30])
+def test_prompt_with_standing_wishes_fits_the_window_of_the_model(static_memory, window, wishes):
+    for n in range(wishes):
+        text = f"Always answer rule {n}: write in a friendly tone about topic {n}, with an example of lakes."
+        static_memory.add(text, user_id="alice", source="chat_user", policy_class="instruction")
+    for n in range(40):
+        static_memory.add(f"I went hiking on trail {n} with Bob{n}.", user_id="alice", source="chat_user")
+    script = Script("40")
+    config = RouterConfig(window=window, answer_tokens=100)
+    answer = MemoryRouter(static_memory, user_id="alice", llm=script, config=config).answer("How often did I hike?")
+    count = static_memory._runtime.tokens.count
+    assert all(count(prompt) + 100 <= window for prompt in script.prompts)
+    assert f"rule {wishes - 1}:" in script.prompts[0]  # the newest
+    assert all(record.text in script.prompts[0] for record in answer.evidence.standing)
+    assert answer.evidence.records
 
 
 def test_question_that_fills_the_window_is_refused(routed_memory):
@@ -281,7 +383,7 @@ def test_all_that_was_told_at_a_time_is_evidence_though_no_word_matches(router, 
 def test_recall_says_that_nothing_was_told_at_a_time(router):
     recall = router.recall("What did I do yesterday?")
     assert recall.matching == 0
-    assert recall.note.endswith("none matches.")
+    assert recall.note.endswith("none was told at that time, so the nearest are shown.")
 
 
 def test_time_of_a_list_prefers_what_the_user_told(static_memory, clock):

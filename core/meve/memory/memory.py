@@ -74,6 +74,7 @@ class GovernedMemory(Operations):
         self._background = []
         self._sentences = SentenceHashes()
         self._note_left_out = LeftOutNote()
+        self._warned: set[str] = set()
         self.closed = False
         self.run_async = runtime.runner
         """For async callers: `await memory.run_async(record_turns, memory, …)` runs any call in the memory's thread."""

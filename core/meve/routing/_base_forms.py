@@ -23,6 +23,10 @@ woman women
 _BASES = {
     form: base for base, *forms in (entry.split() for entry in _LISTED.replace("\n", " ").split(",")) for form in forms
 }
+_FREQUENT = frozenset(
+    ["been", "had", "gone", "done", "made", "taken", "said", "come", "read", "put", "cut", "set", "hit", "quit", "run"]
+)
+"""Forms of the past that share their stem with other words, or that say nothing about a topic."""
 
 
 def base_stems(text: str) -> Iterable[str]:
@@ -37,3 +41,12 @@ def base_stems(text: str) -> Iterable[str]:
 def base_stem(word: str) -> str:
     """Return the stem of an English word in lower case, the same for all its forms."""
     return stem(_BASES.get(word, word))
+
+
+def is_past(word: str) -> bool:
+    """Return whether a word in lower case may be a verb in the past, or its participle.
+
+    >>> is_past("lived"), is_past("drove"), is_past("live")
+    (True, True, False)
+    """
+    return word in _BASES or word in _FREQUENT or word.endswith("ed")

@@ -58,7 +58,10 @@ class RoutedRecall(Recall):
             return ""
         compared = f", of which the {self.ranked} nearest were compared" if self.ranked < self.read else ""
         shown = "all" if self.shown == self.matching else f"only {self.shown} of {self.matching}"
-        told = f"{shown} that match fit and are shown" if self.matching else "none matches"
+        none = "none shares a word with the question, so the nearest are shown"
+        if self.plan.intent == "summary" and self.plan.period is not None:
+            none = "none was told at that time, so the nearest are shown"
+        told = f"{shown} that match fit and are shown" if self.matching else none
         return f"{self.read} memories were searched{compared}; {told}."
 
     @property
@@ -131,7 +134,8 @@ def _explain(
         ),
         trace=trace, id=secrets.token_hex(8), user_id=first.user_id, standing=first.standing,
         plan=plan, searches=gathered.searches, read=read,
-        ranked=min(read, gathered.found[0].ranked), matching_ids=gathered.matching if plan.is_complete else None,
+        ranked=min(read, max(each.ranked for each in gathered.found)),
+        matching_ids=gathered.matching if plan.is_complete else None,
     )  # fmt: skip
 
 

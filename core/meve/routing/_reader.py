@@ -1,15 +1,16 @@
 """Searches one user's memory for a router, and logs only what is handed out."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
-from meve.errors import QueryError
+from meve.errors import QueryError, UnknownIdError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
-from meve.memory.records import UserId
+from meve.memory.records import MemoryRecord, UserId
 from meve.pipeline._scorers import VerifierScorer
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
@@ -66,7 +67,8 @@ class MemoryReader:
             candidates: the maximum number of memories that are ranked.
             since: leave out memories that were added before this moment.
             until: leave out memories that were added at this moment or later.
-            history: whether memories that another one replaced may be found.
+            history: whether memories that another one replaced may be found; not those of which the last version is
+                archived, as after a tool's `forget`.
 
         Raises:
             QueryError: the text is blank.
@@ -94,8 +96,18 @@ class MemoryReader:
                     passage=p.passage, origin=p.origin, scores=scores[p.passage.id], score=p.score, tokens=p.tokens
                 )
                 for p in recall.passages
+                if not (isinstance(p.passage, MemoryPassage) and self._is_hidden(p.passage.record))
             ),
         )
+
+    def _is_hidden(self, record: MemoryRecord) -> bool:
+        """Return whether a record and what replaced it last are archived, so that nobody should see either."""
+        if not record.archived:
+            return False
+        with suppress(UnknownIdError):
+            while record.superseded_by is not None:
+                record = self.memory.get(record.superseded_by, user_id=self.user_id)
+        return record.archived
 
     def verify(self, question: str, candidates: list[Candidate]) -> FloatArray:
         """Return the probability that each memory answers a question, by the memory's verifier, shape (n,).
@@ -130,6 +142,12 @@ class MemoryReader:
         except QueryError:  # longer than the verifier's limit
             rated = scorer.score_sentences(Query(text=question[-_LONGEST:]), [candidate], [shifted])
         return list(map(float, rated[0]))
+
+    def find_standing(self, question: str) -> list[MemoryRecord]:
+        """Return the memories that stand in every prompt, the oldest first."""
+        memory = self.memory
+        query = make_query(question, self.user_id, policy=memory.policy, now=memory.clock.now(), **self.search)
+        return memory._searcher.find_standing(query)
 
     def hand_out(self, recall: R) -> R:
         """Log that the memories of a recall are handed out, and return it. The log's write may wait."""

@@ -1,6 +1,7 @@
-"""Finds memories that say the same on different days, each of which a count of events must count.
+"""Finds memories that searches leave out, and that counts and lists need: repeated events, and former values.
 
-Searches leave out all but one of them, and maintenance merges those that it doesn't take for events.
+Of memories that say the same on different days, searches show one, and maintenance merges those that it doesn't take
+for events. A count of events must count each.
 """
 
 from collections import defaultdict
@@ -41,6 +42,21 @@ def find_repeated(first: Found, everything: Found) -> Found:
             days[survivor.id].add(day)
             repeated.append(candidate)
     return replace(everything, candidates=tuple(repeated))
+
+
+def find_former(everything: Found) -> Found:
+    """Return what no longer holds, without copies and parts of what replaced them.
+
+    Args:
+        everything: a search with memories that another one replaced.
+    """
+    records = {candidate.id: _record(candidate) for candidate in everything.candidates}
+
+    def is_former(record: MemoryRecord) -> bool:
+        by = records.get(record.superseded_by or "")
+        return record.is_closed and not (by is not None and is_part(record, by))
+
+    return replace(everything, candidates=tuple(c for c in everything.candidates if is_former(records[c.id])))
 
 
 def _survivor(record: MemoryRecord, survivors: Mapping[str, str], kept: Mapping[str, MemoryRecord]) -> str:

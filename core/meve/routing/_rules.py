@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from meve.routing._base_forms import is_past
 from meve.routing._plan import Intent
 
 _MOST = 2_000
@@ -244,7 +245,8 @@ _RULES = (
         rf"^what are some (?:of )?(?:\w+ ){{0,3}}{_NOT_PLURAL}\w{{2,}}s\b",
         r"^(?:where|who|what) (?:else )?(?:has|have) \S+ .{0,60}(?:ed|been|made|done|gone|seen|read|bought|written"
         r"|taken|met|won|given|had|eaten|grown|found|lost)\b",
-        r"^(?:who|what) are (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b", r"\bexamples of\b",
+        r"^(?:who|what) (?:are|(?:has|have) been) (?:my|his|her|our|their|\S+'s)\b", r"\bwhat else\b",
+        r"\bexamples of\b",
         rf"^(?:what|who|whom|where)(?: all)?(?:'d| did|'ve| have) (?:i|we) \w+.{{0,60}}{_LONG_PERIOD}",
         r"\b(?:what|who) all\b",
         r"^who(?: all)?(?:'s| is| are| was| were|) (?:came|come|coming|attended|attending|showed up|turned up|joined"
@@ -292,6 +294,10 @@ _HISTORY = re.compile(
 _COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
 _STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
 """A count of what is, of which telling twice is one."""
+_PAST = re.compile(r"\b(?:did|was|were|had)\b")
+_PERFECT = re.compile(r"\b(?:(?:have|has|\w+'ve)((?: [\w']+){1,5})|(?:i|we|he|she|they) (\w+))")
+_PLANS = frozenset({"got", "planned", "scheduled", "booked"})
+"""Participles of what is or will be, as in `What have I got planned?`"""
 _CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|percent(?:age)?|difference|sum)\b")
 
 
@@ -336,6 +342,19 @@ def counts_events(question: str) -> bool:
     """
     text = _normalize(question)
     return _COUNT.search(text) is not None and _STATE.search(text) is None
+
+
+def asks_for_past(question: str) -> bool:
+    """Return whether a question is about what was or has been, so that a count or a list of it holds former values.
+
+    >>> asks_for_past("How many cars have I had?"), asks_for_past("How many cars have I got?")
+    (True, False)
+    """
+    text = _normalize(question)
+    told = [set(" ".join(match.groups("")).split()) for match in _PERFECT.finditer(text)]
+    return _PAST.search(text) is not None or any(
+        _PLANS.isdisjoint(words) and any(map(is_past, words)) for words in told
+    )
 
 
 def asks_for_calculation(question: str) -> bool:

@@ -11,11 +11,12 @@ import numpy as np
 from meve.memory._recall.query import CANDIDATES
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.trace import PhaseTrace
+from meve.routing._first_and_last import asks_for_end, find_end
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader, time_of
-from meve.routing._repeated_events import find_repeated
-from meve.routing._rules import counts_events, is_about_user
+from meve.routing._repeated_events import find_former, find_repeated
+from meve.routing._rules import asks_for_past, counts_events, is_about_user
 from meve.routing._tellers import choose_told, prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
@@ -96,6 +97,8 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
         candidates, dropped = _split(found[0].candidates, lambda _: False)
     else:
         candidates = _verified(plan.question, found[0].candidates, reader)
+    if plan.intent == "identity":
+        candidates, dropped = _trim(candidates)
     if not plan.needs_memory and not needs_nearest(plan):
         candidates, others = _split(candidates, lambda c: c.scores.get(SUPPORT, 0.0) >= _RELEVANT)
         dropped += others
@@ -122,8 +125,12 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
     for part in split_parts(plan.question):
         found.append(_weigh(reader.look(part, since=since, history=plan.history), first, _PART_WEIGHT))
         searches.append(part)
-    if plan.is_complete and plan.intent == "count" and counts_events(plan.question):
-        found.append(find_repeated(first, reader.look(plan.question, candidates=most, since=since, history=True)))
+    counts = plan.is_complete and plan.intent == "count" and counts_events(plan.question)
+    lists_former = plan.is_complete and plan.intent in ("count", "list") and asks_for_past(plan.question)
+    if counts or lists_former:
+        everything = reader.look(plan.question, candidates=most, since=since, history=True)
+        found += [find_repeated(first, everything)] if counts else []
+        found += [find_former(everything)] if lists_former else []
     if not plan.is_complete:
         for evidence in first.candidates[: _HOP_EVIDENCE * (config.hops - 1)]:
             text = extend_query(plan.question, [evidence.passage.content], _HOP_WORDS)
@@ -131,12 +138,19 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
             others = tuple(c for c in more.candidates if c.id != evidence.id)  # it is part of the query
             found.append(_weigh(replace(more, candidates=others), first, _HOP_WEIGHT))
             searches.append(text)
+    ends: tuple[Candidate, ...] = ()
+    if asks_for_end(plan):
+        everything = reader.look(plan.question, candidates=COMPLETE_CANDIDATES, since=since, history=True)
+        ends = find_end(plan, everything.candidates)
+        found.append(replace(everything, candidates=ends))
     candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
     if plan.is_complete:  # what matches in other words is among the weak ones
         candidates = sorted(candidates, key=lambda c: c.id not in matching)
     else:
-        candidates, dropped = _trim(candidates)
+        is_end = {c.id: any(c.id == end.id for end in ends) for c in candidates}
+        kept, dropped = _trim([c for c in candidates if not is_end[c.id]])
+        candidates = [*(c for c in candidates if is_end[c.id]), *kept]
     return Gathered(
         candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
         found=tuple(found), notes={"ranked": len(first.candidates)},

@@ -37,7 +37,7 @@ class RouterConfig:
     complete_tokens: int = 1_600
     """What the budget of deep reasoning may grow to where a count or a list finds more that matches."""
     window: int = 4_096
-    """The language model's window, in tokens. Question, evidence and answer fit into it."""
+    """The language model's window, in tokens. Question, standing wishes, evidence and answer fit into it."""
     answer_tokens: int = 256
     """The tokens of the window that are kept for the answer."""
     min_confidence: float = 0.5

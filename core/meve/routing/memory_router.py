@@ -9,6 +9,7 @@ from meve.clock import Clock
 from meve.components.llms import LanguageModelLike, resolve_llm
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError, wrap_errors
 from meve.memory import GovernedMemory
+from meve.memory._recall.formatting import fit_standing
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.records import UserId, user_key
 from meve.pipeline.pipeline import check_query
@@ -16,6 +17,7 @@ from meve.routing._answering import RoutedAnswer, Step, make_prompt
 from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect
 from meve.routing._groups import stems_with_groups
+from meve.routing._language_check import warn_of_language
 from meve.routing._llm import ask
 from meve.routing._own_thread import run_in_own_thread
 from meve.routing._plan import DecidedBy, RoutePlan, Tier
@@ -26,7 +28,7 @@ from meve.routing._validator import Verdict, validate
 from meve.routing.config import RouterConfig
 
 _OVERHEAD = 192
-"""The tokens of a prompt besides question and evidence."""
+"""The tokens of a prompt besides question, standing memories and evidence."""
 _LEAST_EVIDENCE = 32
 
 
@@ -94,6 +96,7 @@ class MemoryRouter:
             ValidationError: an unknown tier, or a budget below 1.
         """
         check_query(question)
+        warn_of_language(question, self.memory._warned)
         ask_llm = None if self._llm is None else partial(self._ask, doing="routing a question")
         plan = route(
             question, now=self._clock.now(), config=self.config, classifier=self._classifier,
@@ -191,11 +194,18 @@ class MemoryRouter:
                 f"question must leave {_LEAST_EVIDENCE} of the model's {self.config.window} tokens for evidence, got a "
                 f"question that leaves {max(room, 0)}: shorten it, or raise window"
             )
+        with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
+            standing = reader.find_standing(plan.question)
+            shown, taken = fit_standing(self.memory, standing, room - _LEAST_EVIDENCE)
+        self.memory._note_left_out(len(standing) - len(shown))
+        stands = {record.id for record in shown}
+        room -= taken
         most = min(plan.max_tokens if fixed else self.config.complete_tokens, room)
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
         while True:
             recall = collect(fitted, reader, config, tokens)
+            recall = replace(recall, standing=tuple(r for r in recall.standing if r.id in stands))
             if reader.has_expired(recall):  # during the searches
                 continue
             reader.hand_out(recall)

@@ -4,6 +4,7 @@ import inspect
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from meve.components.llms._thoughts import WithoutThoughts
 from meve.errors import ConfigurationError
 from meve.ports import LanguageModel
 
@@ -21,6 +22,8 @@ imports no wrapper."""
 def resolve_llm(llm: LanguageModelLike) -> LanguageModel:
     """Return a function of a prompt for what can be used as a language model.
 
+    Thoughts that a model writes before its answer, `<think>…</think>`, are removed.
+
     Args:
         llm: a function that takes a prompt and returns the model's answer; a LangChain chat model or another runnable;
             a LlamaIndex LLM; a `text-generation` pipeline of transformers; the address of a server with the API of
@@ -32,6 +35,10 @@ def resolve_llm(llm: LanguageModelLike) -> LanguageModel:
         MissingExtraError: transformers or torch isn't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
     """
+    return llm if isinstance(llm, WithoutThoughts) else WithoutThoughts(_resolve(llm))
+
+
+def _resolve(llm: LanguageModelLike) -> LanguageModel:
     if isinstance(llm, str):
         return _from_name(llm)
     if not isinstance(llm, type):

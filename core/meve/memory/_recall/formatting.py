@@ -1,7 +1,7 @@
 """Formats recalled memories for a system message: as quoted data, separated from the user's standing wishes."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from meve._quoting import mark_forgeries
@@ -58,6 +58,20 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)
     return "\n".join(filter(None, blocks))
+
+
+def fit_standing(memory: GovernedMemory, records: Sequence[MemoryRecord], room: int) -> tuple[list[MemoryRecord], int]:
+    """Return the standing memories that `format_recall` shows if it has so many tokens for them, and what they take.
+
+    Args:
+        memory: the memory.
+        records: the memories, the oldest first; newer ones go first.
+        room: the tokens for them and the lines around them.
+    """
+    tokens = memory._runtime.tokens
+    frame = tokens.count(_block(WISHES_HEADER, WISHES_OPENING, [], "0" * 8)) if records else 0
+    fitted = fit_wishes(records, min(STANDING_TOKENS, room - frame), tokens.count_many)
+    return fitted, frame + sum(tokens.count_many([quote_line(record.text) for record in fitted])) if fitted else 0
 
 
 def quote_texts(texts: Iterable[str]) -> str:
