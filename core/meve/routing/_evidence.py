@@ -59,7 +59,15 @@ class RoutedRecall(Recall):
         compared = f", of which the {self.ranked} nearest were compared" if self.ranked < self.read else ""
         shown = "all" if self.shown == self.matching else f"only {self.shown} of {self.matching}"
         told = f"{shown} that match fit and are shown" if self.matching else "none matches"
-        return f"{self.read} memories were searched{compared}; {told}."
+        return f"{self.read} memories were searched{compared}; {told}{self._told_later}."
+
+    @property
+    def _told_later(self) -> str:
+        """How many of those that match and are shown were added after the time that the question names."""
+        period, matching = self.plan.period, self.matching_ids or frozenset()
+        shown = [record for record in self.records if record.id in matching]
+        later = 0 if period is None else sum(record.created_at >= period.until for record in shown)
+        return f"; {later} of these {'was' if later == 1 else 'were'} told after that time" if later else ""
 
     @property
     def is_empty(self) -> bool:
