@@ -37,6 +37,7 @@ from meve.memory._recall.time_patterns import (
     TAIL,
     TELLING,
     TIME,
+    TIME_SIGNS,
     VAGUE,
     YEARLY,
 )
@@ -108,9 +109,11 @@ def find_time(question: str, now: datetime) -> TimeWindow | None:
 def _find_all(question: str, now: datetime) -> Iterator[_Found]:
     """Yield all expressions of past times; they may overlap."""
     folded = fold(question)
+    is_past, is_time = (any(sign in folded for sign in signs) for signs in (PAST_SIGNS, TIME_SIGNS))
+    if not is_past and not is_time:
+        return
     is_told = TELLING.search(question) is not None
-    patterns = [PAST] if any(sign in folded for sign in PAST_SIGNS) else []
-    for pattern in [*patterns, *([ANY] if is_told else [])]:
+    for pattern in [*([PAST] if is_past else []), *([ANY] if is_time and is_told else [])]:
         for match in pattern.finditer(question):
             if (found := _evaluate(match, now)) and found.window is not None and found.window[0] <= now:
                 yield _extend(question, found, now)

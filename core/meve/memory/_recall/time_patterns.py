@@ -116,7 +116,7 @@ TELLING = re.compile(
     r"\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)?|report(?:ed)?|ask(?:ed)?|wrote|discuss(?:ed)?"
     r"|(?:did|was|were|had|have|has|what['\u2019]d) (?:i|we|my|our)|highlights"
     r"|did (?!.{0,60}\b(?:plan|want|hope|intend|book|schedule|arrange|need|have to)\b)"
-    r"|(?:was|were|has|have) \w{1,30} (?:\w{2,20}(?:ing|ed)|been|seen|gone|done|met|read|bought|made)\b"
+    r"|(?:was|were|has|have) (?!been\b)\w{1,30} (?:\w{2,20}(?:ing|ed)|been|seen|gone|done|met|read|bought|made)\b"
     r"|(?:i|we) (?:saw|met|did|bought|went|visited)"
     r"|(?:what|anything|everything)(?: (?!will|would)\w+)? (?:happened|happen|went)"
     r"|(?:did|was|were|had|have|has)\b[^?!.]{0,80}\bthis (?:week|month|quarter|year))\b",
@@ -124,6 +124,11 @@ TELLING = re.compile(
 )
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+TIME_SIGNS = (
+    *MONTHS, *SEASONS, *HOLIDAYS, *"0123456789", "day", "week", "month", "quarter", "year", "now", "morning",
+    "afternoon", "evening",
+)  # fmt: skip
+"""Words, one of which is in a folded text if `ANY` or `TIME` matches."""
 APPROXIMATE = frozenset({"part", "season", "last_season", "holiday", "unit", "half_unit"})
 """Parts of an expression whose time has no exact beginning and end."""
 YEARLY = frozenset({"month", "date_month", "day_month", "part_month", "season", "holiday", "ordinal", "quarter"})
