@@ -114,9 +114,13 @@ def _find_all(question: str, now: datetime) -> Iterator[_Found]:
         return
     is_told = TELLING.search(question) is not None
     for pattern in [*([PAST] if is_past else []), *([ANY] if is_time and is_told else [])]:
+        end = 0
         for match in pattern.finditer(question):
-            if (found := _evaluate(match, now)) and found.window is not None and found.window[0] <= now:
-                yield _extend(question, found, now)
+            found = _evaluate(match, now)
+            if match.start() >= end and found.window is not None and found.window[0] <= now:
+                found = _extend(question, found, now)
+                end = found.end
+                yield found
     is_listed = not is_told and _lists(question)
     for match in RELATION.finditer(question) if is_told or is_listed else ():
         found = _relate(question, match, now)
