@@ -88,7 +88,8 @@ def find_time(question: str, now: datetime) -> TimeWindow | None:
     >>> window.since.isoformat(), window.until.isoformat()
     ('2026-05-11T00:00:00+00:00', '2026-05-18T00:00:00+00:00')
     """
-    found, windows, end = None, list[Window](), 0
+    found: _Found | None = None
+    windows, end = list[Window](), 0
     for each in sorted(_find_all(question, now), key=lambda each: (each.start, -each.end)):
         if each.start < end:
             continue
