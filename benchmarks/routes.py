@@ -1,20 +1,24 @@
 """Measure how often the router chooses the tier of a question's type, for all questions of the sets, without a memory.
 
-    python -m benchmarks.routes [--data DATA] [--fitted]
+    python -m benchmarks.routes [--data DATA] [--fitted] [--times]
 
 Prints how many messages outside the tiers (`outside_tiers.txt`: small talk, tasks, general questions, commands to other
 tools) get no memories but those that answer them, and how many that look alike but need memories get them. The rules
 were written for the first file; the second one was set aside. With a data
 folder, prints for each set, half and question type the share of right tiers, that of right or heavier ones, and how
 many questions each tier gets. `--fitted` also prints the share of right tiers by a classifier that is fitted to the
-tiers of the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell.
+tiers of the set's own tuning half, with MiniLM's vectors of the questions: about what their words can tell. `--times`
+prints only the CPU time of a plan, and how much of it the embedding of the question takes.
 """
 
 import argparse
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -31,6 +35,12 @@ OUTSIDE = [Path(__file__).with_name(f"outside_tiers{half}.txt") for half in ("",
 NEEDING = "memory"
 """The kind of message that needs the memory."""
 ORDER = list(Tier)
+TIMED = (
+    "What is my name?", "Where did I park the car?", "What did I do last week?", "What did I do on 3 May?",
+    "How many times did I go hiking since May?",
+)  # fmt: skip
+"""The questions of `--times`: the last three name a time."""
+ROUNDS = 300
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0)
 
 
@@ -77,6 +87,23 @@ def print_fitted(name: str, cases: Sequence[RoutingCase]) -> None:
         print(f"{name}, fitted with penalty {penalty}: right {right:.3f} of {(~fits).sum()}")
 
 
+def print_times() -> None:
+    """Print the median CPU time of each plan and of its embedding, which are measured in turns."""
+    for text in TIMED:
+        finding, embedder = find_intent(text), load_classifier().embedder
+        embed = partial(make_features, [text], [finding], embedder)
+        rounds = [(measure(partial(plan, text)), measure(embed)) for _ in range(ROUNDS)]
+        whole, embedding = (median(each) for each in zip(*rounds, strict=True))
+        print(f"{text:45} {whole:.2f} ms, embedding {embedding:.2f}, beside it {whole - embedding:.2f}")
+
+
+def measure(run: Callable[[], object]) -> float:
+    """Return the CPU time of a call, in milliseconds."""
+    began = time.thread_time()
+    run()
+    return (time.thread_time() - began) * 1e3
+
+
 def print_shares(name: str, cases: Sequence[RoutingCase]) -> None:
     """Print a line of shares and numbers."""
     chosen = [plan(case.text, case.at).tier for case in cases]
@@ -95,7 +122,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder with the sets' folders")
     parser.add_argument("--fitted", action="store_true", help="fit classifiers to the tuning halves as well")
+    parser.add_argument("--times", action="store_true", help="print only the CPU time of a plan")
     options = parser.parse_args()
+    if options.times:
+        print_times()
+        return
     for file in OUTSIDE:
         print_outside(file)
     for name, read in SETS.items() if options.data else ():

@@ -45,11 +45,131 @@ NOW = datetime(2026, 10, 14, 8, 30, tzinfo=UTC)  # a Wednesday
         ("What did I say between Monday and Tuesday?", "2026-10-12", "2026-10-14"),
         ("What did I ask you ten minutes ago?", "2026-10-14T07:20", "2026-10-14T08:30"),
         ("What did I report on the fifth of May?", "2026-05-05", "2026-05-06"),
+        ("What did Anna say in Sep 2025?", "2025-09-01", "2025-10-01"),
+        ("How much did I spend in Q2?", "2026-04-01", "2026-07-01"),
+        ("How much did I spend in the fourth quarter?", "2026-10-01", "2027-01-01"),
+        ("How much did I spend in the first quarter of 2025?", "2025-01-01", "2025-04-01"),
+        ("What did I read in the first half of 2024?", "2024-01-01", "2024-07-01"),
+        ("What did I do in the summer of 2024?", "2024-06-01", "2024-09-01"),
+        ("What did I do in the winter of 2024?", "2023-12-01", "2025-03-01"),
+        ("What did I do on the 29th of February?", "2024-02-29", "2024-03-01"),
+        ("How many times did Anna hike in June?", "2026-06-01", "2026-07-01"),
     ],
 )
 def test_time_is_resolved_to_a_window_in_the_past(question, since, until):
     window = find_time(question, NOW)
     assert (window.since, window.until) == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (since, until))
+
+
+NOW_TEXT, FIRST = "2026-10-14T08:30", "0002-01-01"
+
+
+@pytest.mark.parametrize(
+    ("words", "since", "until"),
+    [
+        ("since last Monday", "2026-10-12", NOW_TEXT),
+        ("since Monday", "2026-10-12", NOW_TEXT),
+        ("since the start of the year", "2026-01-01", NOW_TEXT),
+        ("since the beginning of June", "2026-06-01", NOW_TEXT),
+        ("since 3 June", "2026-06-03", NOW_TEXT),
+        ("since yesterday", "2026-10-13", NOW_TEXT),
+        ("since the day before yesterday", "2026-10-12", NOW_TEXT),
+        ("since last week", "2026-10-05", NOW_TEXT),
+        ("since two weeks ago", "2026-09-28", NOW_TEXT),
+        ("since last winter", "2025-12-01", NOW_TEXT),
+        ("from June on", "2026-06-01", NOW_TEXT),
+        ("before June", FIRST, "2026-06-01"),
+        ("before last week", FIRST, "2026-10-05"),
+        ("until June", FIRST, "2026-07-01"),
+        ("by 3 June", FIRST, "2026-06-04"),
+        ("as of 3 June", FIRST, "2026-06-04"),
+        ("after June", "2026-07-01", NOW_TEXT),
+        ("after yesterday", "2026-10-14", NOW_TEXT),
+        ("before Easter", FIRST, "2026-04-09"),  # with the days around it
+        ("after Easter", "2026-04-02", NOW_TEXT),
+        ("between May and July", "2026-05-01", "2026-08-01"),
+        ("from May to July 2025", "2025-05-01", "2025-08-01"),
+        ("between November and February", "2025-11-01", "2026-03-01"),
+        ("between 3 May and 10 June", "2026-05-03", "2026-06-11"),
+        ("between 3 and 10 May", "2026-05-03", "2026-05-11"),
+        ("from May 3 to 10", "2026-05-03", "2026-05-11"),
+        ("between last month and yesterday", "2026-09-01", "2026-10-14"),
+        ("from Monday to Tuesday", "2026-10-12", "2026-10-14"),
+        ("in May or June", "2026-05-01", "2026-07-01"),
+        ("in June or July 2025", "2025-06-01", "2025-08-01"),
+        ("in 2023 and 2024", "2023-01-01", "2025-01-01"),
+        ("in the week of 6 May", "2026-05-04", "2026-05-13"),
+        ("in the second week of May", "2026-05-01", "2026-06-01"),
+        ("around 6 May", "2026-05-03", "2026-05-10"),
+        ("a year ago today", "2025-01-01", "2026-01-01"),
+    ],
+)
+def test_word_before_a_time_tells_where_the_window_begins_and_ends(words, since, until):
+    window = find_time(f"What did I do {words}?", NOW)
+    assert window.expression in words
+    assert (window.since, window.until) == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (since, until))
+
+
+@pytest.mark.parametrize(
+    ("question", "since", "until"),
+    [
+        ("Did I run more in May than in August?", "2026-05-01", "2026-09-01"),
+        ("What did I say last week about the trip on 3 June?", "2026-06-03", "2026-10-12"),
+        ("Did I run more this week than last week?", "2026-10-05", "2026-10-19"),
+    ],
+)
+def test_window_holds_all_times_that_a_question_names(question, since, until):
+    window = find_time(question, NOW)
+    assert (window.since, window.until) == tuple(datetime.fromisoformat(x).replace(tzinfo=UTC) for x in (since, until))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I do since May left me?",
+        "What did I do after 3 June was over?",
+        "What did I do before May or June?",
+        "What did I do between May and my birthday?",
+        "What did I do from 3 June to his birthday?",
+        "What did I say I need before 3 June?",
+        "What did I book for 3 June?",
+        "What did I do in December or January 2025?",
+        "What did I do on the last weekend of the holidays?",
+        "What did I do since 31 June?",
+        "What happened in the first quarter of the game?",
+    ],
+)
+def test_time_that_cannot_be_told_gives_no_window_instead_of_a_narrower_one(question):
+    assert find_time(question, NOW) is None
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "List all hikes since May.",
+        "Count my hikes since May.",
+        "Hikes since May?",
+        "Which films has Anna seen since May?",
+    ],
+)
+def test_since_names_the_past_without_a_word_of_telling(question):
+    window = find_time(question, NOW)
+    assert (window.expression, window.since) == ("since May", datetime(2026, 5, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "I have lived in Oslo since May.",
+        "My rent is 900 since May.",
+        "Who is my boss since May?",
+        "Since May is warm, what do I wear?",
+        "My rent is higher since June. What is my name?",
+        "List my appointments in June.",
+    ],
+)
+def test_statements_and_questions_about_the_present_name_no_past(question):
+    assert find_time(question, NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -72,6 +192,7 @@ WORDS = [
     *("last", "in", "on", "since", "said", "May", "Tuesday", "week", "weekend", "ago", "days", "years", "2026-13-45"),
     *("a few", "the", "past", "before last", "or so", "early", "end of", "winter", "Easter", "month", "between", "and"),
     *("first", "quarter", "minutes", "half a", "fortnight", "couple of", "this", "previous"),
+    *("before", "after", "until", "from", "or", "to", "week of", "Q2", "30 Feb", "29 February", "second half", "Sept"),
 ]
 
 

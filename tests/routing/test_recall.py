@@ -90,6 +90,22 @@ def test_count_leaves_out_what_was_added_before_the_time_of_the_question(router)
     assert "hike1" not in found
 
 
+@pytest.mark.parametrize(
+    ("words", "matching", "later"),
+    [
+        ("in June", {"hike2", "hike3"}, "; 1 of these was told after that time."),
+        ("in May", {"hike1", "hike2", "hike3"}, "; 2 of these were told after that time."),
+        ("before July", {"hike1", "hike2", "hike3"}, "; 1 of these was told after that time."),
+        ("since June", {"hike2", "hike3"}, "are shown."),
+    ],
+)
+def test_note_of_a_count_tells_how_many_memories_are_of_later_times(router, words, matching, later):
+    """One may tell later what happened then, so the count holds them."""
+    recall = router.recall(f"How many times did I go hiking {words}?")
+    assert recall.matching_ids == matching
+    assert recall.note.endswith(later)
+
+
 def test_time_without_any_memory_reads_all_and_says_so(router):
     recall = router.recall("How many times did I go hiking in the last two days?")
     assert "hike3" in ids(recall)

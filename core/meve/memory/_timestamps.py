@@ -1,6 +1,7 @@
 """Moments: their checks, and their stored form, microseconds since 1970."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 from meve.errors import ValidationError
 
@@ -42,6 +43,23 @@ def check_moment(value: object, name: str) -> datetime:
         return value.astimezone(UTC)
     except OverflowError as cause:
         raise ValidationError(f"{name} must be within the years 1 to 9999 in UTC, got {value.isoformat()}") from cause
+
+
+def check_time_zone(name: object) -> tzinfo:
+    """Return the time zone of an IANA name; UTC for None.
+
+    Raises:
+        ValidationError: it is no name of a time zone that the machine knows.
+    """
+    if name is None or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OSError, LookupError, AttributeError) as cause:
+        raise ValidationError(
+            f"time_zone must be the IANA name of a time zone, such as 'Europe/Prague', got {name!r:.60}; where names "
+            "are unknown, as on Windows, install tzdata"
+        ) from cause
 
 
 def check_past(value: object, name: str, now: datetime) -> datetime:

@@ -62,7 +62,15 @@ class RoutedRecall(Recall):
         if self.plan.intent == "summary" and self.plan.period is not None:
             none = "none was told at that time, so the nearest are shown"
         told = f"{shown} that match fit and are shown" if self.matching else none
-        return f"{self.read} memories were searched{compared}; {told}."
+        return f"{self.read} memories were searched{compared}; {told}{self._told_later}."
+
+    @property
+    def _told_later(self) -> str:
+        """How many of those that match and are shown were added after the time that the question names."""
+        period, matching = self.plan.period, self.matching_ids or frozenset()
+        shown = [record for record in self.records if record.id in matching]
+        later = 0 if period is None else sum(record.created_at >= period.until for record in shown)
+        return f"; {later} of these {'was' if later == 1 else 'were'} told after that time" if later else ""
 
     @property
     def is_empty(self) -> bool:

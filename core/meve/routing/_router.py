@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from meve._quoting import quote_json
 from meve.memory._recall.time_expressions import TimeWindow, find_time
@@ -46,7 +46,7 @@ def route(
 
     Args:
         question: the question.
-        now: the time against which expressions such as `last week` are resolved.
+        now: the time, in the user's time zone, against which expressions such as `last week` are resolved.
         config: the settings.
         classifier: the trained classifier.
         ask_llm: asks the language model; None for none.
@@ -92,7 +92,7 @@ def _find_period(question: str, now: datetime, intent: Intent) -> TimeWindow | N
     named = find_time(f"did I {last}", now) if before and _FOLLOWING.match(last) else None
     named = named or find_time(question, now)
     vague = _LATELY.search(question) if named is None and intent == "summary" and not topic_stems(question) else None
-    return named if vague is None else TimeWindow(expression=vague[0], since=now - _RECENT, until=now)
+    return named if vague is None else TimeWindow(expression=vague[0], since=(now - _RECENT).astimezone(UTC), until=now)
 
 
 def _explain(finding: Finding, intent: Intent) -> tuple[DecidedBy, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -10,6 +11,7 @@ from meve.components.llms import LanguageModelLike, resolve_llm
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError, wrap_errors
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import fit_standing
+from meve.memory._timestamps import check_time_zone
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.records import UserId, user_key
 from meve.pipeline.pipeline import check_query
@@ -46,7 +48,7 @@ class MemoryRouter:
         config: the settings.
         clock: the time against which expressions such as `last week` are resolved; None for the memory's clock.
         search: options of every search, as for `GovernedMemory.search`: filters such as `session_id`, and
-            `include_private`.
+            `include_private`, and `time_zone`, the user's.
 
     Raises:
         ConfigurationError: no memory, no language model, or an invalid option.
@@ -80,6 +82,7 @@ class MemoryRouter:
         unused = sorted(options.keys() & _SET_BY_ROUTER)
         if unused:
             raise ConfigurationError(f"{', '.join(map(repr, unused))} is set by the router: remove it from search")
+        self._zone = check_time_zone(options.get("time_zone"))
         self._reader = MemoryReader(memory=memory, user_id=user_id, search=options)
         self._classifier = load_classifier()
 
@@ -99,7 +102,7 @@ class MemoryRouter:
         warn_of_language(question, self.memory._warned)
         ask_llm = None if self._llm is None else partial(self._ask, doing="routing a question")
         plan = route(
-            question, now=self._clock.now(), config=self.config, classifier=self._classifier,
+            question, now=self._now(), config=self.config, classifier=self._classifier,
             ask_llm=ask_llm if tier is None else None,
         )  # fmt: skip
         if tier is not None:
@@ -185,6 +188,9 @@ class MemoryRouter:
         """Run `answer` in a thread of its own, without blocking the event loop."""
         return await run_in_own_thread(self.answer, question)
 
+    def _now(self) -> datetime:
+        return self._clock.now().astimezone(self._zone)
+
     def _recall(self, plan: RoutePlan, reader: MemoryReader, *, fixed: bool = False) -> RoutedRecall:
         tokens = self.memory._runtime.tokens
         with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
@@ -217,7 +223,7 @@ class MemoryRouter:
         verdict = self._check_evidence(plan, evidence)
         if verdict is not None:
             return Step(plan=plan, evidence=evidence, answer="", verdict=verdict)
-        prompt = make_prompt(plan, evidence, self.memory, self._clock.now())
+        prompt = make_prompt(plan, evidence, self.memory, self._now())
         answer = self._ask(prompt, doing="answering a question")
         verdict = validate(
             plan, answer, evidence, self.config, ask_llm=partial(self._ask, doing="checking an answer"),

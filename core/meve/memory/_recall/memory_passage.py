@@ -1,7 +1,7 @@
 """A memory as a passage of a prompt."""
 
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from typing import Any, Self
 
 from meve._quoting import mark_forgeries
@@ -30,6 +30,8 @@ class MemoryPassage(Passage):
     """See `StoredRecord`, as of the next ones."""
     tokens: int = 0
     model: str = ""
+    zone: tzinfo = UTC
+    """The time zone of the day."""
     as_candidate: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The fields of a candidate of this memory, but for those of one search; empty before the first search."""
     _shown: dict[bool, str] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -58,13 +60,18 @@ class MemoryPassage(Passage):
     @property
     def heading(self) -> str:
         """The day on which the memory was added, as `2026-05-01:`, with its source unless the user told it."""
-        return f"{self.record.created_at.date()}{self._source}:"
+        return f"{self.day.date()}{self._source}:"
 
     def lead_after(self, before: Passage | None) -> str:
         """Return the day, as `1 May 2026: `, with the source as above. The year stands where that above is another."""
-        day = self.record.created_at
-        same_year = isinstance(before, MemoryPassage) and before.record.created_at.year == day.year
+        day = self.day
+        same_year = isinstance(before, MemoryPassage) and before.day.year == day.year
         return f"{day.day} {_MONTHS[day.month - 1]}{'' if same_year else f' {day.year}'}{self._source}: "
+
+    @property
+    def day(self) -> datetime:
+        """When the memory was added, in the time zone."""
+        return self.record.created_at.astimezone(self.zone)
 
     @property
     def _source(self) -> str:

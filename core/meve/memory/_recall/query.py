@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from hashlib import blake2b
 from operator import attrgetter
@@ -17,7 +17,7 @@ from meve.errors import ValidationError
 from meve.filters import Filter, Where, call_filter, check_where
 from meve.memory._recall.time_expressions import TimeWindow, find_time
 from meve.memory._recall.user_index import Predicate, Scope
-from meve.memory._timestamps import ago, check_moment, check_past
+from meve.memory._timestamps import ago, check_moment, check_past, check_time_zone
 from meve.memory.policy import Policy, PolicyClass, RecordSource
 from meve.memory.records import (
     UserId,
@@ -81,6 +81,9 @@ class SearchOptions(TypedDict, total=False):
     """The maximum number of memories, 10 by default; None for as many as fit."""
     max_tokens: int
     """The token budget of the text, 512 by default."""
+    time_zone: str | None
+    """The IANA name of the user's time zone, such as `Europe/Prague`. Days of the text, and times in the question such
+    as `yesterday`, are of this zone; None for UTC."""
 
 
 class SentenceHashes:
@@ -160,6 +163,8 @@ class MemoryQuery:
     """The number of turns to return around one that names something; None for all turns."""
     time: TimeWindow | None = None
     """The time that the question names."""
+    zone: tzinfo = UTC
+    """The time zone of the days in the text."""
     standing_classes: frozenset[PolicyClass] = frozenset()
     """The classes of memories that may stand in the prompt."""
     scopes: tuple[tuple[str, str], ...] = ()
@@ -179,7 +184,7 @@ class MemoryQuery:
     def cache_key(self) -> tuple[Any, ...]:
         """The key of the recall cache, the user first. Uses the date because scores decay daily."""
         scope = tuple(_hashable(getattr(self.scope, f.name)) for f in fields(self.scope) if f.name != "now")
-        names = ("user", "text", "limit", "max_tokens", "verify", "window", "time", "candidates")
+        names = ("user", "text", "limit", "max_tokens", "verify", "window", "time", "zone", "candidates")
         seen = self.seen.digest  # and not the texts: a cached recall would keep them
         standing = (self.standing_classes, self.scopes)
         return (*(getattr(self, name) for name in names), seen, scope, standing, self.scope.now.toordinal())
@@ -205,6 +210,7 @@ def make_query(
     sources, tags = options.get("sources"), options.get("tags")
     session_id, as_of = options.get("session_id"), options.get("as_of")
     since, until = _period(options, now)
+    zone = check_time_zone(options.get("time_zone"))
     scope = Scope(
         now=now,
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
@@ -227,7 +233,8 @@ def make_query(
         verify=options.get("verify", False),
         seen=SeenContent.of(options.get("without", ()), cache or SentenceHashes()),
         window=None if window is None else check_count(window, "window"),
-        time=find_time(query, now),
+        time=find_time(query, now.astimezone(zone)),
+        zone=zone,
         standing_classes=_classes(policy, None, options.get("include_private", False)),
         scopes=tuple(check_scopes(options).items()),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class MemorySource:
     model: str
     """The embedder of the query's vector, by its name in the store; other vectors aren't compared with it."""
     frames: FrameTokens
+    zone: tzinfo = UTC
+    """The time zone of the days in the text."""
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k memories in scope from each index, the most relevant first.
@@ -64,7 +66,7 @@ class MemorySource:
                 origin = self.name if scope.tags == self.scope.tags else _UNTAGGED
                 for hit in hits:
                     if hit.passage.id not in candidates:
-                        candidates[hit.passage.id] = _to_candidate(hit, origin, self.model, self.frames)
+                        candidates[hit.passage.id] = _to_candidate(hit, origin, self.model, self.frames, self.zone)
         return list(candidates.values())
 
     def _within(self, time: TimeWindow) -> Scope:
@@ -72,8 +74,10 @@ class MemorySource:
         return replace(self.scope, since=max(since, time.since), until=min(until, time.until))
 
 
-def _to_candidate(hit: Hit, origin: str, model: str, frames: FrameTokens) -> Candidate:
+def _to_candidate(hit: Hit, origin: str, model: str, frames: FrameTokens, zone: tzinfo) -> Candidate:
     passage, vector, relevance, cosine, words = hit
+    if passage.zone is not zone:  # the index keeps it in UTC
+        passage = replace(passage, zone=zone)
     if not passage.as_candidate:
         tokens = passage.tokens - frames.count(passage.record)
         passage.as_candidate.update(_BLANK, tokens=tokens)

@@ -214,7 +214,7 @@ class Searcher:
 
     def _source(self, query: MemoryQuery, indexes: list[UserIndex], model: str) -> Source:
         relevance = self.runtime.policy.relevance
-        source = MemorySource("memory", indexes, query.scope, relevance, query.time, model, self.frames)
+        source = MemorySource("memory", indexes, query.scope, relevance, query.time, model, self.frames, query.zone)
         if query.window is None:
             return source
         with indexes[0].lock:

@@ -1,18 +1,13 @@
-"""Finds when something was said: `last week` or `in May` in a question, resolved against the clock.
-
-Periods and vague counts are computed here; dateparser reads single days, months and years.
-"""
+"""Finds when something was said: `last week` or `since May` in a question, resolved against the clock."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from meve._fork_safety import ForkSafeLock
 from meve.components._rewriting import fold
 from meve.memory._recall.periods import (
-    HOLIDAYS,
-    SEASONS,
+    FIRST_YEAR,
     Window,
     before,
     holiday,
@@ -22,77 +17,30 @@ from meve.memory._recall.periods import (
     period,
     season,
 )
-
-_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_MONTH = "(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-_DAY_OF_MONTH = r"\d{1,2}(?:st|nd|rd|th)?"
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
-_COUNTS = ("an", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_NUMBER = rf"(?:\d{{1,3}}|a|{'|'.join(_COUNTS)})"
-_VAGUE = {"couple of": (1, 3), "few": (2, 5), "several": (3, 8)}
-"""How few and how many units vague words mean."""
-_COUNT = rf"(?:a\ )?(?:couple\ of|few|several)|{_NUMBER}"
-_UNIT = "minute|hour|day|week|weekend|fortnight|month|quarter|year"
-_SEASON = "|".join(SEASONS)
-_PART = r"early|mid|middle|late|start|beginning|end|first\ week|last\ week"
-_ANY_PART = rf"(?:(?:at\ |in\ )?(?:the\ )?(?P<part>{_PART})(?:[ -](?:of\ )?(?:the\ )?))?"
-_PAST = re.compile(
-    rf"""\b(?:
-    (?:the\ )?(?P<before_last>day|night|week|weekend|month|year)\ before\ last
-    | (?P<half>half\ an?)\ (?P<half_unit>hour|year)\ ago
-    | (?:(?P<about>about|around|roughly)\ )?(?P<count>{_COUNT})\ (?P<unit>{_UNIT})s?
-      (?P<more>\ or\ two)?(?P<so>\ or\ so)?\ ago(?:\ (?:on\ |last\ )?(?P<ago_day>{_WEEKDAY}))?
-    | (?:in|over|during|within|for|since)?\ ?the\ (?:last|past|previous)\ (?P<recent>{_COUNT})
-      \ (?P<recent_unit>{_UNIT})s?
-    | (?:in|over|during|within)\ the\ (?:last|past)\ (?P<rolling>hour|day|week|month|year)
-    | (?:the\ )?(?:previous|past)\ (?P<previous>week|weekend|month|quarter|year)
-    | (?P<week_day>{_WEEKDAY})\ (?:of\ )?last\ week
-    | {_ANY_PART}last\ (?:(?P<last>week|weekend|month|quarter|year)|(?P<last_season>{_SEASON}))
-    | earlier\ (?:(?P<today>today)|this\ (?P<earlier>week|month|quarter|year))
-    | the\ day\ before\ yesterday | yesterday | last\ night
-    | last\ {_WEEKDAY}
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
+from meve.memory._recall.time_patterns import (
+    ANY,
+    APPROXIMATE,
+    BEFORE,
+    CLAUSE,
+    COUNTS,
+    DAYS,
+    LISTING,
+    MONTHS,
+    MORE,
+    ONWARDS,
+    ORDINALS,
+    PAST,
+    PAST_SIGNS,
+    PRESENT,
+    RANGE,
+    RELATION,
+    TAIL,
+    TELLING,
+    TIME,
+    TIME_SIGNS,
+    VAGUE,
+    YEARLY,
 )
-"""Expressions that name a time in the past."""
-_PAST_SIGNS = ("last", "ago", "past", "previous", "earlier", "yesterday")
-"""Words, one of which is in a folded text if `_PAST` matches; they are found faster."""
-_ANY = re.compile(
-    rf"""\b(?:
-    today | this\ (?:morning | afternoon | evening)
-    | (?:in\ |at\ )?(?:the\ )?(?P<part>{_PART})(?:[ -](?:of\ )?)(?:the\ |this\ )?
-      (?:(?P<part_unit>week|month|quarter|year)|(?P<part_month>{_MONTH})(?:,?\ (?P<part_year>\d{{4}}))?)
-    | (?:in\ )?(?P<month>{_MONTH})\ (?:of\ )?(?P<month_of>last|this)\ year
-    | this\ (?P<this>week|weekend|month|quarter|year)
-    | how\ (?:was|were|did|has|have)\ (?:my|our)\ (?P<own>day|week|weekend|month|year)
-    | (?P<weekend_since>since|over|at|on|during)\ the\ weekend
-    | between\ (?P<from_day>{_WEEKDAY})\ and\ (?P<to_day>{_WEEKDAY})
-    | (?P<season_since>in|over|during|since)\ (?:the\ |this\ )?(?P<season>{_SEASON})
-    | (?P<holiday_since>at|around|over|since|on|during)\ (?P<holiday>{"|".join(HOLIDAYS)})(?:'?s)?
-    | (?:on\ )? \d{{4}}-\d\d-\d\d
-    | (?:on\ )? {_MONTH}\ {_DAY_OF_MONTH} (?:,?\ \d{{4}})?
-    | (?:on\ )? (?:the\ )? (?:{_DAY_OF_MONTH}|{"|".join(_ORDINALS)})\ (?:of\ )?{_MONTH} (?:\ \d{{4}})?
-    | on\ {_WEEKDAY}
-    | (?:in|since|during|last)\ {_MONTH} (?:\ \d{{4}})?
-    | (?:in|since|during|of)\ (?:19|20)\d\d
-    )\b""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""Expressions that may also name when something happens. They count only with words of `_TELLING`."""
-_TELLING = re.compile(
-    r"\b(?:say|said|tell|told|mention(?:ed)?|talk(?:ed)?|report(?:ed)?|ask(?:ed)?|wrote|discuss(?:ed)?"
-    r"|(?:did|was|were|had|have|has|what['\u2019]d) (?:i|we|my|our)|highlights"
-    r"|(?:i|we) (?:saw|met|did|bought|went|visited)"
-    r"|(?:what|anything|everything)(?: (?!will|would)\w+)? (?:happened|happen|went)"
-    r"|(?:did|was|were|had|have|has)\b[^?!.]{0,80}\bthis (?:week|month|quarter|year))\b",
-    re.IGNORECASE,
-)
-_DIRECTION = re.compile(rf"^(?:on|in|since|during)\ |^last\ (?={_MONTH})|\bthe\ (?!day)|\bof\ ")
-"""Words that dateparser doesn't need."""
-_ORDINAL = re.compile(rf"^(?:{'|'.join(_ORDINALS)})\b")
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_LOCK = ForkSafeLock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,33 +63,177 @@ class TimeWindow:
         return {"expression": self.expression, "since": self.since.isoformat(), "until": self.until.isoformat()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """An expression of time in a question."""
+
+    start: int
+    end: int
+    window: Window | None
+    """None if it names a time that can't be told."""
+    named: Mapping[str, str]
+
+
 def find_time(question: str, now: datetime) -> TimeWindow | None:
     """Return the past time that an English question names; None for none.
 
-    Weeks begin on Mondays. A month or day without a year is the last one that has begun.
+    Weeks begin on Mondays. A month or day without a year is the last one that has begun. Of several times, the window
+    reaches from the first to the last. It is never narrower than what the question names; in doubt there is none.
 
     Args:
         question: the question.
-        now: the current time, in UTC.
+        now: the current time. Days begin in its time zone.
 
     >>> window = find_time("What did I say last week?", datetime(2026, 5, 20, tzinfo=UTC))
     >>> window.since.isoformat(), window.until.isoformat()
     ('2026-05-11T00:00:00+00:00', '2026-05-18T00:00:00+00:00')
     """
-    folded = fold(question)
-    past = _PAST.search(question) if any(sign in folded for sign in _PAST_SIGNS) else None
-    matches = [past, _ANY.search(question) if _TELLING.search(question) else None]
-    match = max((each for each in matches if each), key=lambda each: len(each.group()), default=None)
-    if match is None:
+    found: _Found | None = None
+    windows, end = list[Window](), 0
+    for each in sorted(_find_all(question, now), key=lambda each: (each.start, -each.end)):
+        if each.start < end:
+            continue
+        if each.window is None:
+            return None
+        end = each.end
+        windows.append(each.window)
+        if found is None or each.end - each.start > found.end - found.start:
+            found = each
+    if found is None:
         return None
-    expression = match.group()
+    since, until = min(since for since, _ in windows), max(until for _, until in windows)
+    return TimeWindow(
+        expression=question[found.start : found.end], since=since.astimezone(UTC), until=until.astimezone(UTC)
+    )
+
+
+def _find_all(question: str, now: datetime) -> Iterator[_Found]:
+    """Yield all expressions of past times; they may overlap."""
+    folded = fold(question)
+    is_past, is_time = (any(sign in folded for sign in signs) for signs in (PAST_SIGNS, TIME_SIGNS))
+    if not is_past and not is_time:
+        return
+    is_told = TELLING.search(question) is not None
+    for pattern in [*([PAST] if is_past else []), *([ANY] if is_time and is_told else [])]:
+        end = 0
+        for match in pattern.finditer(question):
+            found = _evaluate(match, now)
+            if match.start() >= end and found.window is not None and found.window[0] <= now:
+                found = _extend(question, found, now)
+                end = found.end
+                yield found
+    is_listed = not is_told and _lists(question)
+    for match in RELATION.finditer(question) if is_told or is_listed else ():
+        found = _relate(question, match, now)
+        if found and (is_told or (match[1].lower() == "since" and TAIL.match(question, found.end))):
+            yield found
+
+
+def _lists(question: str) -> bool:
+    """Return whether a question that tells no tense may be about the past, as `Hikes since May?` does."""
+    is_question = LISTING.match(question) is not None or question.rstrip().endswith("?")
+    return is_question and PRESENT.search(question) is None
+
+
+def _evaluate(match: re.Match[str], now: datetime) -> _Found:
     named = {name: text.lower() for name, text in match.groupdict().items() if text}
-    since, until = _compute(named, now) or _resolve(" ".join(expression.lower().split()), now)
-    return None if since is None or since > now else TimeWindow(expression=expression, since=since, until=until)
+    return _Found(start=match.start(), end=match.end(), window=_compute_safely(named, now), named=named)
+
+
+def _read(question: str, start: int, now: datetime) -> _Found | None:
+    """Return the time that stands at this place; None for none."""
+    starts = [start, start + 4] if question[start : start + 4].lower() == "the " else [start]
+    matches = [match for place in starts for pattern in (PAST, TIME) if (match := pattern.match(question, place))]
+    found = _evaluate(max(matches, key=lambda match: match.end()), now) if matches else None
+    return found if found and found.window is not None else None
+
+
+def _extend(question: str, found: _Found, now: datetime) -> _Found:
+    """Return a time together with those that are listed after it, as in `in May or June`."""
+    while found.window and (more := MORE.match(question, found.end)) and (other := _read(question, more.end(), now)):
+        window = _join(found, other, is_range=False)
+        found = replace(found, end=other.end, window=window, named=other.named)
+    return found
+
+
+def _join(first: _Found, second: _Found, *, is_range: bool) -> Window | None:
+    """Return the window from one time to another one; None if their years can't be told."""
+    assert first.window is not None
+    assert second.window is not None
+    begin, other = first.window, second.window
+    is_of_year = _has_year(second.named) and not _has_year(first.named)
+    if first.named.keys() & YEARLY and (begin[0] > other[0] if is_range else is_of_year):
+        again = _compute_safely(first.named, other[0] if is_range else other[1] - timedelta(microseconds=1))
+        if again is None or (not is_range and again[0].year != other[0].year):
+            return None
+        begin = again
+    if is_range and begin[0] > other[0]:
+        return None
+    return min(begin[0], other[0]), max(begin[1], other[1])
+
+
+def _has_year(named: Mapping[str, str]) -> bool:
+    return any(name.endswith(("_year", "_of")) or name == "iso" for name in named)
+
+
+def _relate(question: str, match: re.Match[str], now: datetime) -> _Found | None:
+    """Return the time that is `since`, `before`, `between` … others; None for none."""
+    relation, first = match[1].lower(), _read(question, match.end(), now)
+    if first is None or first.window is None or first.window[0] > now:
+        return None
+    end = first.end
+    window: Window | None = None
+    if relation in ("between", "from"):
+        if joint := RANGE.match(question, end):
+            second = _read(question, joint.end(), now)
+            end = second.end if second else joint.end()
+            window = _join(first, second, is_range=True) if second else None
+        elif onwards := ONWARDS.match(question, end):
+            end, window = onwards.end(), (first.window[0], now)
+        else:
+            return None
+    elif not CLAUSE.match(question, end) and not (relation in BEFORE and PRESENT.search(question)):
+        other = MORE.match(question, end)
+        is_listed = other is not None and _read(question, other.end(), now) is not None
+        window = None if is_listed and relation != "since" else _shift(relation, first, now)
+    if window is not None and window[0] >= window[1]:
+        window = None
+    return _Found(start=match.start(), end=end, window=window, named=first.named)
+
+
+def _shift(relation: str, found: _Found, now: datetime) -> Window:
+    """Return the time that is `since` or `before` another one, or near it."""
+    assert found.window is not None
+    since, until = found.window
+    is_approximate = not found.named.keys().isdisjoint(APPROXIMATE)
+    if relation == "since":
+        return since, now
+    if relation == "after":
+        return (since if is_approximate else until), now
+    if relation in BEFORE:
+        ends_before = relation in ("before", "prior to") and not is_approximate
+        return month(12 * FIRST_YEAR, now), (since if ends_before else until)
+    days = timedelta(days=3)
+    if relation == "around":
+        margin = max((until - since) / 2, days)
+        return since - margin, until + margin
+    if until - since > timedelta(days=2):  # a week of a month
+        return since, until
+    if relation == "weekend of":
+        return since - days, until + days
+    monday = since - timedelta(days=since.weekday())
+    return monday, since + timedelta(days=7)
+
+
+def _compute_safely(named: Mapping[str, str], now: datetime) -> Window | None:
+    """Return the time of an expression by its named parts; None for a day that no calendar has."""
+    try:
+        return _compute(named, now)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _compute(named: Mapping[str, str], now: datetime) -> Window | None:
-    """Return the time of an expression by its named parts; None leaves it to dateparser."""
     if unit := named.get("before_last"):
         return period("day" if unit == "night" else unit, now, 1 if unit == "weekend" else 2)
     if unit := named.get("half_unit"):
@@ -161,37 +253,97 @@ def _compute(named: Mapping[str, str], now: datetime) -> Window | None:
     if name := named.get("last_season"):
         window = season(name, now, is_over=True)
         return part(named["part"], window) if "part" in named else window
-    if name := named.get("week_day"):
-        return _day_in(period("week", now, 1), name)
     if unit := named.get("earlier") or ("day" if "today" in named else ""):
         return period(unit, now)[0], now
     return _compute_possible(named, now)
 
 
 def _compute_possible(named: Mapping[str, str], now: datetime) -> Window | None:
-    """Do the same for expressions of `_ANY`."""
-    if unit := named.get("this") or named.get("own"):
+    """Do the same for expressions of `ANY`."""
+    if unit := named.get("this") or named.get("own") or ("day" if "now" in named else ""):
         return period(unit, now)
     if unit := named.get("part_unit"):
         window = part(named["part"], period(unit, now))
         return window if window[0] <= now else part(named["part"], period(unit, now, 1))
     if name := named.get("part_month") or named.get("month"):
-        of_year = now.year - 1 if named.get("month_of") == "last" else now.year
-        number = _MONTHS.index(name[:3]) + 12 * int(named.get("part_year", of_year))
-        if number > now.year * 12 + now.month - 1 and "part_year" not in named:
-            number -= 12
-        window = month(number), month(number + 1)
+        window = _month_of(name, _year(named, "part" if "part" in named else "month", now), now)
         return part(named["part"], window) if "part" in named else window
-    if since := named.get("weekend_since"):
-        return _until_now(period("weekend", now), since, now)
+    if year := named.get("part_only") or named.get("only_year"):
+        window = month(12 * int(year), now), month(12 * int(year) + 12, now)
+        return part(named["part"], window) if "part" in named else window
+    if name := named.get("ordinal") or named.get("quarter"):
+        return _quarter_of(int(name) if name.isdecimal() else ORDINALS.index(name) + 1, named, now)
+    if "weekend" in named:
+        return period("weekend", now)
     if name := named.get("season"):
-        return _until_now(season(name, now, is_over=False), named["season_since"], now)
+        return season(name, now, is_over=False, year=_year(named, "season", now))
     if name := named.get("holiday"):
-        return _until_now(holiday(name, now), named["holiday_since"], now)
+        year = _year(named, "holiday", now)
+        return holiday(name, now if year is None else month(12 * year + 12, now) - timedelta(days=1))
+    return _compute_days(named, now)
+
+
+def _compute_days(named: Mapping[str, str], now: datetime) -> Window | None:
+    """Do the same for days."""
+    if "day_ago" in named or "two_days_ago" in named:
+        return period("day", now, 1 if "day_ago" in named else 2)
+    if name := named.get("week_day"):
+        return _day_in(period("week", now, 1), name)
     if name := named.get("from_day"):
         begin = _last_day(name, now)
-        return begin, begin + timedelta(days=1 + (_DAYS.index(named["to_day"][:3]) - _DAYS.index(name[:3])) % 7)
+        return begin, begin + timedelta(days=1 + (DAYS.index(named["to_day"][:3]) - DAYS.index(name[:3])) % 7)
+    if name := named.get("weekday") or named.get("last_day"):
+        begin = _last_day(name, now)
+        return begin, begin + timedelta(days=1)
+    return _days_of(named, now)
+
+
+def _days_of(named: Mapping[str, str], now: datetime) -> Window | None:
+    """Return the day, or the days from one to another, of a date."""
+    if iso := named.get("iso"):
+        begin = datetime.fromisoformat(iso).replace(tzinfo=now.tzinfo)
+        return begin, begin + timedelta(days=1)
+    if name := named.get("date_month"):
+        day, last, year = named["date_day"], named.get("date_to"), _year(named, "date", now)
+    else:
+        name, year = named["day_month"], _year(named, "day", now)
+        day, last = named.get("from", named["day"]), named["day"]
+    first, last = _day_number(day), _day_number(last or day)
+    for each in (year,) if year is not None else range(now.year, now.year - 9, -1):
+        try:  # there isn't every day in every year
+            begin = datetime(each, MONTHS.index(name[:3]) + 1, first, tzinfo=now.tzinfo)
+            end = begin.replace(day=last) + timedelta(days=1)
+        except ValueError:
+            continue
+        if year is not None or begin <= now:
+            return (begin, end) if begin < end else None
     return None
+
+
+def _day_number(text: str) -> int:
+    return int(text) if text.isdecimal() else ORDINALS.index(text) + 1
+
+
+def _year(named: Mapping[str, str], name: str, now: datetime) -> int | None:
+    """Return the year that a part of an expression names; None for none."""
+    if text := named.get(f"{name}_of"):
+        return now.year - (text == "last")
+    return int(named[f"{name}_year"]) if f"{name}_year" in named else None
+
+
+def _month_of(name: str, year: int | None, now: datetime) -> Window:
+    number = MONTHS.index(name[:3]) + 12 * (now.year if year is None else year)
+    if year is None and month(number, now) > now:
+        number -= 12
+    return month(number, now), month(number + 1, now)
+
+
+def _quarter_of(number: int, named: Mapping[str, str], now: datetime) -> Window:
+    year = _year(named, "quarter", now)
+    first = 3 * (number - 1) + 12 * (now.year if year is None else year)
+    if year is None and month(first, now) > now:
+        first -= 12
+    return month(first, now), month(first + 3, now)
 
 
 def _ago(named: Mapping[str, str], unit: str, now: datetime) -> Window | None:
@@ -200,8 +352,6 @@ def _ago(named: Mapping[str, str], unit: str, now: datetime) -> Window | None:
         most = least + 1
     elif ("about" in named or "so" in named) and unit != "weekend" and "ago_day" not in named:
         return before(now, length_of(unit, most + 0.5)), before(now, length_of(unit, least - 0.5))
-    elif unit in ("day", "month", "year") and least == most and "ago_day" not in named:
-        return None
     if unit == "weekend" and not _is_weekend(now):
         least, most = least - 1, most - 1
     window = period(unit, now, most)[0], period(unit, now, least)[1]
@@ -211,14 +361,10 @@ def _ago(named: Mapping[str, str], unit: str, now: datetime) -> Window | None:
 def _count(words: str) -> tuple[int, int]:
     """Return how few and how many units a count means."""
     words = words.lower().removeprefix("a ")
-    if words in _VAGUE:
-        return _VAGUE[words]
-    number = int(words) if words.isdecimal() else max(1, _COUNTS.index(words)) if words in _COUNTS else 1
+    if words in VAGUE:
+        return VAGUE[words]
+    number = int(words) if words.isdecimal() else max(1, COUNTS.index(words)) if words in COUNTS else 1
     return number, number
-
-
-def _until_now(window: Window, word: str, now: datetime) -> Window:
-    return (window[0], now) if word == "since" else window
 
 
 def _is_weekend(now: datetime) -> bool:
@@ -228,41 +374,11 @@ def _is_weekend(now: datetime) -> bool:
 def _last_day(name: str, now: datetime) -> datetime:
     """Return the beginning of the last day of this name that has begun, but not today."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day - timedelta(days=(day.weekday() - _DAYS.index(name[:3]) - 1) % 7 + 1)
+    return day - timedelta(days=(day.weekday() - DAYS.index(name[:3]) - 1) % 7 + 1)
 
 
 def _day_in(window: Window, name: str) -> Window:
     """Return the day of this name in the week in which a window begins."""
     monday = window[0] - timedelta(days=window[0].weekday())
-    begin = monday + timedelta(days=_DAYS.index(name[:3]))
+    begin = monday + timedelta(days=DAYS.index(name[:3]))
     return begin, begin + timedelta(days=1)
-
-
-def _resolve(expression: str, now: datetime) -> tuple[datetime | None, datetime]:
-    """Return the beginning of the time that an expression names, None for none, and its end."""
-    words = _ORDINAL.sub(lambda match: str(_ORDINALS.index(match.group()) + 1), _DIRECTION.sub("", expression))
-    day, period = _parse(words.replace("weekend", "saturday"), now)
-    if day is None:
-        return None, now
-    day = datetime(day.year, day.month, day.day, tzinfo=UTC)
-    if period == "year":
-        since, until = day.replace(month=1, day=1), day.replace(year=day.year + 1, month=1, day=1)
-    elif period == "month":
-        since = day.replace(day=1)
-        until = (since + timedelta(days=31)).replace(day=1)
-    elif period == "week":
-        since = day - timedelta(days=day.weekday())
-        until = since + timedelta(days=7)
-    else:
-        since, until = day, day + timedelta(days=2 if "weekend" in words else 1)
-    return since, max(until, now) if expression.startswith("since") else until
-
-
-def _parse(words: str, now: datetime) -> tuple[datetime | None, str]:
-    """Return a moment and the period, such as `week`, that words name."""
-    from dateparser.date import DateDataParser
-
-    settings = {"RELATIVE_BASE": now.replace(tzinfo=None), "PREFER_DATES_FROM": "past"}
-    with _LOCK:  # dateparser caches per language without a lock
-        data = DateDataParser(languages=["en"], settings=settings).get_date_data(words)
-    return data.date_obj, data.period
