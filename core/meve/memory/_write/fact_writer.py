@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from meve._repeating import repeat_rolled_back
 from meve.components.lexical.analyzers import words
 from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
@@ -137,6 +138,7 @@ class FactWriter:
 
         return check
 
+    @repeat_rolled_back
     def note(self, user: str, name: str, reason: str, check: Callable[[RecordTransaction], None]) -> None:
         """Add an entry without a record to the audit log, under an id of a turn."""
         with self.runtime.store.writing(durable=False) as transaction:
@@ -170,6 +172,7 @@ class FactWriter:
                 return None if any(differs(each.text, text) for each in later) else record
         return None
 
+    @repeat_rolled_back
     def _confirm(
         self, user: str, known: MemoryRecord, said: str, check: Callable[[RecordTransaction], None] | None
     ) -> bool:

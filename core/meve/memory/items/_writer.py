@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._runtime import MemoryRuntime
@@ -49,6 +50,7 @@ class ItemWriter:
             drafts[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
         return drafts
 
+    @repeat_rolled_back
     def write(self, drafts: "Drafts", reason: str) -> int:
         """Write all drafts or none, and return the number of deleted keys. See `Items.write`."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -66,6 +68,7 @@ class ItemWriter:
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
+    @repeat_rolled_back
     def refresh(self, user: str, record_ids: Collection[str]) -> None:
         """Extend the expiry of items that were put with a `ttl`."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -80,6 +83,7 @@ class ItemWriter:
                 transaction.replace(user, replace(before, record=record))
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
+    @repeat_rolled_back
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> ErasureReport:
         """Erase the items under a prefix, and what is derived from them; records on hold stay, and are listed."""
         runtime, now = self.runtime, self.runtime.clock.now()

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
@@ -243,6 +244,7 @@ class Items:
         now = self._runtime.clock.now()
         return [item_of(record, score) for record, score in records if not record.expired(now)]
 
+    @repeat_rolled_back
     def _log(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         if not page:
             return

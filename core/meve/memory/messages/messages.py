@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Unpack
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
@@ -51,6 +52,7 @@ class Messages:
     _runtime: MemoryRuntime
     _writer: RecordWriter
 
+    @repeat_rolled_back
     def add(
         self,
         session_id: str,
@@ -114,6 +116,7 @@ class Messages:
             session_id, values, user_id=user_id, archived=archived, ttl=ttl, replace_all=True, reason=reason
         )[0]
 
+    @repeat_rolled_back
     def sync(
         self,
         session_id: str,
@@ -184,6 +187,7 @@ class Messages:
         query = RecordQuery(user=user_key(user_id), kind="message", archived=None, alive_at=now)
         return sorted(session_id for (session_id,) in self._runtime.store.select(query, "session_id"))
 
+    @repeat_rolled_back
     def pop(
         self,
         session_id: str,

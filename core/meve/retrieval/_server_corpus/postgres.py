@@ -16,6 +16,7 @@ import numpy as np
 
 from meve._formulas import bm25_idf, bm25_norm
 from meve._postgres import PostgresDatabase, Rows
+from meve._repeating import repeat_rolled_back
 from meve.errors import ConfigurationError, PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
@@ -85,6 +86,7 @@ class PostgresServer:
         self._table, self._words = f"meve_corpus_{number}", f"meve_corpus_{number}_words"
         return About.from_dict(about, self.name)
 
+    @repeat_rolled_back
     def create(self, about: About) -> About:
         """Create the collection unless another process has, and return the models that it holds."""
         with self._database.writing() as rows:
