@@ -24,6 +24,7 @@ from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import SCOPES, MemoryRecord, UserId, user_key, validity
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
+from meve.pipeline._retrieval_report import UNLIMITED
 
 NEAR = 8
 """Memories that an extractor sees, and that a new fact is compared with."""
@@ -53,7 +54,7 @@ class FactWriter:
         try:
             query = make_query(
                 text, user_id, policy=runtime.policy, now=runtime.clock.now(), include_private=private, limit=NEAR,
-                max_tokens=1_000_000,
+                max_tokens=UNLIMITED,
             )  # fmt: skip
             records = self.searcher.look(query).records
         except QueryError:  # longer than the embedder's window

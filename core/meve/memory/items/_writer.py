@@ -6,8 +6,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
+from meve.memory._reports import describe_erasure, describe_item_changes
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport, check_not_held
 from meve.memory._write.writer import RecordWriter
@@ -50,6 +52,7 @@ class ItemWriter:
             drafts[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
         return drafts
 
+    @reported("update_memory", describe_item_changes)
     @repeat_rolled_back
     def write(self, drafts: "Drafts", reason: str) -> int:
         """Write all drafts or none, and return the number of deleted keys. See `Items.write`."""
@@ -83,6 +86,7 @@ class ItemWriter:
                 transaction.replace(user, replace(before, record=record))
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
+    @reported("delete_memory", describe_erasure)
     @repeat_rolled_back
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> ErasureReport:
         """Erase the items under a prefix, and what is derived from them; records on hold stay, and are listed."""

@@ -11,11 +11,13 @@ from itertools import islice
 from typing import Any, TypeAlias, get_args
 
 from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
+from meve.memory._reports import describe_list
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
@@ -132,6 +134,7 @@ class Items:
             return None
         return next(iter(self._page(user, [(stored.record, None)], refresh)), None)
 
+    @reported("search_memory", describe_list)
     def search(
         self,
         prefix: Namespace = (),

@@ -11,10 +11,12 @@ from datetime import timedelta
 from typing import Any, Unpack
 
 from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
+from meve.memory._reports import describe_list
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport, check_not_held
 from meve.memory._write.writer import RecordWriter
@@ -52,6 +54,7 @@ class Messages:
     _runtime: MemoryRuntime
     _writer: RecordWriter
 
+    @reported("create_memory", describe_list)
     @repeat_rolled_back
     def add(
         self,
