@@ -17,6 +17,7 @@ import numpy as np
 from meve._formulas import bm25_idf, bm25_norm
 from meve._postgres import PostgresDatabase, Rows
 from meve._repeating import repeat_rolled_back
+from meve._warn_once import warn_once
 from meve.errors import ConfigurationError, PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
@@ -76,6 +77,7 @@ class PostgresServer:
         if tuple(int(part) for part in version.split(".")[:2]) < NEWEST:
             raise ConfigurationError(f"{self._database.name} must have pgvector 0.8 or newer, got {version}")
         self._table = self._words = ""
+        self._graph_above = EXACT_UP_TO
 
     def about(self) -> About | None:
         """Return the models of the collection; None if it doesn't exist."""
@@ -129,9 +131,16 @@ class PostgresServer:
         return {each for (each,) in found}
 
     def write(self, add: Sequence[Record], remove: Sequence[str]) -> None:
-        """Remove and add records in one transaction."""
+        """Remove and add records in one transaction; then build the graph of the vectors, if there are many."""
         for record in add:
             _check_storable(record)
+        count = self._change(add, remove)
+        if add and count > self._graph_above and len(add[0].vector) <= MOST_DIMENSIONS:
+            self._build_graph(count)
+
+    @repeat_rolled_back
+    def _change(self, add: Sequence[Record], remove: Sequence[str]) -> int:
+        """Remove and add records, and return how many there are then."""
         with self._database.writing() as rows:
             found = rows.execute("SELECT names FROM meve_corpora WHERE name = ? FOR UPDATE", (self._collection,))
             ((names,),) = found.fetchall()
@@ -146,8 +155,7 @@ class PostgresServer:
                 "WHERE name = ? RETURNING passages",
                 (len(add) - len(remove), more - fewer, sorted(new), self._collection),
             ).fetchall()
-        if add and count > EXACT_UP_TO and len(add[0].vector) <= MOST_DIMENSIONS:
-            self._build_graph()
+        return int(count)
 
     def _delete(self, rows: Rows, ids: Sequence[str]) -> int:
         gone = rows.execute(
@@ -185,16 +193,28 @@ class PostgresServer:
         )
         return sum(record.words.total() for record in records)
 
-    def _build_graph(self) -> None:
-        """Build the graph of the vectors, unless it exists; other writers wait."""
-        if self._has_graph():
-            return
-        with self._database.writing() as rows:
-            rows.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
-            rows.execute(
-                f"CREATE INDEX IF NOT EXISTS {self._table}_graph ON {self._table} "
-                f"USING hnsw (vector {self._schema}.vector_ip_ops)"
-            )
+    def _build_graph(self, count: int) -> None:
+        """Build the graph of the vectors, unless it exists; other writers wait.
+
+        If that fails, a warning is logged, and it is tried again when there are twice as many passages.
+        """
+        try:
+            if self._has_graph():
+                return
+            with self._database.writing("; SET LOCAL statement_timeout = 0") as rows:
+                rows.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+                rows.execute(
+                    f"CREATE INDEX IF NOT EXISTS {self._table}_graph ON {self._table} "
+                    f"USING hnsw (vector {self._schema}.vector_ip_ops)"
+                )
+        except StorageError as error:
+            self._graph_above = 2 * count
+            warn_once(
+                f"graph of {self.name}",
+                "the passages are stored, but the graph of the vectors can't be built (%s): every vector of %s is "
+                "compared until a later change builds it, by a process that is started anew or beyond %d passages",
+                error, self.name, self._graph_above,
+            )  # fmt: skip
 
     def _has_graph(self) -> bool:
         return self._database.query("SELECT to_regclass(?)", (f"{self._table}_graph",)) != [(None,)]
