@@ -1,13 +1,14 @@
 """Collections in PostgreSQL: the graph of the vectors, and changes that the server rolls back."""
 
 import uuid
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit, urlunsplit
 
 import numpy as np
 import pytest
 
 from meve import Passage, Retriever
 from meve._formulas import normalize
+from meve.errors import StorageError
 from meve.filters import Filter
 from meve.retrieval._server_corpus import postgres
 from meve.testing.corpus_contract import LOW
@@ -125,3 +126,31 @@ def test_change_that_is_rolled_back_is_repeated(postgres_url, make_over):
     assert len(retriever) == 1
     context = retriever.retrieve("blue sky", sources="lexical", **LOW)
     assert [candidate.id for candidate in context.trace.candidates] == ["sky"]
+
+
+def test_role_that_cannot_create_pgvector_is_told_who_can(postgres_url, make_over):
+    """In a database of its own, in which nobody has created it."""
+    name = f"plain_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+    there = urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}", query=server_of(postgres_url)))
+    plain = there.replace("meve@", f"{name}@")
+    try:
+        with psycopg.connect(there, autocommit=True) as connection:
+            connection.execute(f"GRANT CREATE ON SCHEMA public TO {name}")
+            with pytest.raises(StorageError, match=r"permission denied .*superuser run CREATE EXTENSION vector"):
+                make_over(plain, "docs", **make_components())
+            connection.execute("CREATE EXTENSION vector")
+        retriever = make_over(plain, "docs", **make_components())
+        retriever.add([SKY])
+        retriever.close()
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+            connection.execute(f"DROP ROLE {name}")
+
+
+def server_of(url):
+    """Return the parameters of a URL without the schema of the test."""
+    return "&".join(each for each in urlsplit(url).query.split("&") if not each.startswith("options="))

@@ -18,15 +18,15 @@ from meve._formulas import bm25_idf, bm25_norm
 from meve._postgres import PostgresDatabase, Rows
 from meve._repeating import repeat_rolled_back
 from meve._warn_once import warn_once
-from meve.errors import ConfigurationError, PassageError, StorageError
+from meve.errors import PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
 from meve.retrieval._server_corpus.postgres_filters import is_storable, make_condition
 from meve.retrieval._server_corpus.postgres_scores import count_next, make_scores
+from meve.retrieval._server_corpus.postgres_tables import LOCK, open_tables
 from meve.retrieval._server_corpus.records import About, Hit, Record, Words
 from meve.types import FloatArray, Passage
 
-LOCK, VERSION = 0x6D657665_63, 1
 K1, B = 1.5, 0.75
 LONGEST_WORD, LONGEST_ID, MOST_WORD_BYTES = 500, 2_000, 1 << 20
 """Bytes of a word that is kept as it is, and of an id; and of all distinct words of a passage."""
@@ -35,17 +35,8 @@ EXACT_UP_TO = 10_000
 MOST_DIMENSIONS = 2_000
 """The most dimensions of a vector in a graph of pgvector."""
 PAGE = 500
-NEWEST = (0, 8)
-"""The first version of pgvector that goes on searching the graph when a filter leaves too few."""
 
 _PLAN = "; SET LOCAL plan_cache_mode = force_custom_plan"  # the best plan depends on the filter and the words
-
-_TABLES = (
-    "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public",
-    "CREATE TABLE meve_corpora (name TEXT COLLATE \"C\" PRIMARY KEY, number INTEGER GENERATED ALWAYS AS IDENTITY, "
-    "about JSONB NOT NULL, passages BIGINT NOT NULL DEFAULT 0, words BIGINT NOT NULL DEFAULT 0, "
-    "names TEXT[] NOT NULL DEFAULT '{}')",
-)  # fmt: skip
 
 
 class PostgresServer:
@@ -66,16 +57,7 @@ class PostgresServer:
         self._database = PostgresDatabase(url, lock_seconds=600.0)  # a writer waits for another's whole change
         self._collection = collection
         self.name = f"collection {collection!r} in {self._database.name}"
-        self._database.check()
-        found = self._database.migrate(LOCK, "meve_corpora_version", [_TABLES])
-        if found != VERSION:
-            raise StorageError(f"{self._database.name} has corpora of version {found}, not {VERSION}: update meve")
-        ((self._schema, version),) = self._database.query(
-            "SELECT quote_ident(nspname), extversion FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace "
-            "WHERE extname = 'vector'"
-        ) or [("", "0")]
-        if tuple(int(part) for part in version.split(".")[:2]) < NEWEST:
-            raise ConfigurationError(f"{self._database.name} must have pgvector 0.8 or newer, got {version}")
+        self._schema = open_tables(self._database)
         self._table = self._words = ""
         self._graph_above = EXACT_UP_TO
 
