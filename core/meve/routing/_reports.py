@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 def describe_routed_recall(recall: "RoutedRecall", has_content: bool) -> Mapping[str, Value]:
     """Return the attributes of a routed recall."""
-    routed = {"meve.tier": str(recall.plan.tier), "meve.sufficient": recall.sufficient}
+    routed: dict[str, Value] = {"meve.tier": str(recall.plan.tier), "meve.sufficient": recall.sufficient}
     return {**describe_recall(recall, has_content), **routed}
 
 
 def describe_answer(answer: "RoutedAnswer", has_content: bool) -> Mapping[str, Value]:  # noqa: ARG001
     """Return the attributes of an answer, and count it."""
-    attributes = {"meve.tier": str(answer.steps[-1].plan.tier), "meve.abstained": answer.abstained}
+    attributes: dict[str, Value] = {"meve.tier": str(answer.steps[-1].plan.tier), "meve.abstained": answer.abstained}
     count("meve.answers", attributes)
     return {**attributes, "meve.escalations": answer.escalations}
