@@ -165,6 +165,86 @@ def test_shed_work_is_counted(recorded, file):
     assert recorded.points("meve.shed") == kinds
 
 
+def route(memory, **options):
+    from meve.routing import MemoryRouter
+
+    return MemoryRouter(memory, user_id="secretuser", **options)
+
+
+def test_routed_recall_is_a_span_with_its_tier_and_real_budget(recorded, file):
+    with open_memory(file, embedder="static") as memory:
+        memory.add("My sister Jana is a nurse.", user_id="secretuser", source="chat_user")
+        recall = route(memory).recall("What does my sister do?")
+    [search] = recorded.spans("search_memory")
+    assert search.attributes["meve.tier"] == recall.plan.tier
+    assert search.attributes["meve.sufficient"] is recall.sufficient
+    assert search.attributes["gen_ai.memory.record.count"] == len(recall.records) == 1
+    assert search.attributes["meve.max_tokens"] == recall.max_tokens
+    assert recorded.spans("retrieval")
+    for inner in recorded.spans("retrieval"):  # chooses nothing and packs nothing
+        assert inner.parent.span_id == search.context.span_id
+        assert not {"meve.tokens", "meve.max_tokens"} & inner.attributes.keys()
+
+
+def test_routed_answer_is_a_span_with_its_escalations_and_the_model_is_a_phase(recorded, file):
+    with open_memory(file, embedder="static") as memory:
+        memory.add("My sister Jana is a nurse.", user_id="secretuser", source="chat_user")
+        answers = [route(memory, llm=llm).answer("What does my sister do?") for llm in (right, wrong, wrong)]
+    assert [(a.abstained, a.escalations) for a in answers] == [(False, 0), (True, 1), (True, 1)]
+    spans = recorded.spans("meve.answer")
+    for span, answer in zip(spans, answers, strict=True):
+        assert span.attributes["meve.tier"] == answer.steps[-1].plan.tier
+        assert span.attributes["meve.abstained"] is answer.abstained
+        assert span.attributes["meve.escalations"] == answer.escalations
+    inside = [s for s in recorded.spans("search_memory") if s.parent.span_id in {a.context.span_id for a in spans}]
+    assert len(inside) == sum(len(answer.steps) for answer in answers)
+    assert len(recorded.spans("meve.llm")) == recorded.points("meve.phase.duration")[(("meve.phase", "llm"),)]
+    assert recorded.points("meve.answers") == {
+        (("meve.abstained", False), ("meve.tier", "targeted")): 1,
+        (("meve.abstained", True), ("meve.tier", "deep")): 2,
+    }
+    for word in ("sister", "Jana", "nurse", "plumber", "secretuser"):
+        assert word not in recorded.everything()
+
+
+def right(prompt):
+    return "nurse"
+
+
+def wrong(prompt):
+    return "plumber"
+
+
+def test_shed_searches_of_a_router_are_counted(recorded, file):
+    policy = Policy.from_dict({"limits": {"busy": 1}})
+    with open_memory(file, embedder="static", policy=policy) as memory:
+        memory.add("My sister Jana is a nurse.", user_id="secretuser", source="chat_user")
+        load = memory._searcher.load
+        route(memory).recall("What does my sister do?")
+        assert not recorded.points("meve.shed")
+        with load.one_more(), load.one_more():
+            route(memory).recall("What does my sister do?")
+    assert [span.attributes["meve.shed"] for span in recorded.spans("search_memory")] == [False, True]
+    assert recorded.points("meve.shed") == {(("meve.shed.kind", "search"),): 1}
+
+
+def test_items_and_new_messages_are_spans(recorded, file):
+    with open_memory(file) as memory:
+        memory.items.put(("p",), "k", {"a": "b"}, user_id="alice")
+        memory.items.search(("p",), query="b", user_id="alice")
+        memory.messages.add("s", [{"text": "Hi."}, {"text": "Ho."}], user_id="alice")
+        memory.items.delete(("p",), "k", user_id="alice")
+        memory.items.delete_namespace(("p",), user_id="alice")
+    found = [
+        (span.name, span.attributes.get("gen_ai.memory.record.count", span.attributes.get("meve.deleted")))
+        for span in recorded.spans()
+        if span.parent is None
+    ]
+    assert found == [
+        ("update_memory", 0), ("search_memory", 1), ("create_memory", 2), ("update_memory", 1), ("delete_memory", 0),
+    ]  # fmt: skip
+
+
 class FailingVerifier(OverlapVerifier):
     def score(self, query, texts):
         raise ValueError(f"no score of {query}")

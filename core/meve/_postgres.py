@@ -31,10 +31,10 @@ AT_ONCE = 500
 """The number of rows that are fetched at once of those that `Rows.lend` lends."""
 _CURSORS = count()
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_DURABLE = (  # a server may be set up to answer before a commit is on the disk
-    "SELECT set_config('synchronous_commit', 'on', FALSE) WHERE current_setting('synchronous_commit') = 'off'"
+WRITE = (
+    "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; "  # a server may be set up to answer before a commit is on disk
+    "SELECT set_config('synchronous_commit', 'on', TRUE) WHERE current_setting('synchronous_commit') = 'off'"
 )
-WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE"
 
 _INHERITED: list[object] = []
 """A forked process's copies of its parent's pools and loans. Closing them would end the parent's sessions."""
@@ -62,10 +62,22 @@ def without_password(url: str) -> str:
 
 
 class Rows:
-    """Runs statements on one connection; placeholders are `?`, as in SQLite."""
+    """Runs statements on one connection; placeholders are `?`, as in SQLite.
 
-    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
-        self._connection = connection
+    Args:
+        connection: the connection.
+        lock_seconds: the longest wait for a lock.
+    """
+
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]", lock_seconds: float) -> None:
+        self._connection, self._lock_seconds = connection, lock_seconds
+
+    def begin(self, statement: str, then: str = "") -> "psycopg.Cursor[tuple[Any, ...]]":
+        """Begin a transaction by `READ` or `WRITE`, and run the statements of `then`, each after a `;`.
+
+        Settings hold for the transaction alone, since behind a pooler the next one may be on another connection.
+        """
+        return self.execute(f"{statement}; SET LOCAL lock_timeout = {round(self._lock_seconds * 1000)}{then}")
 
     def execute(
         self, statement: str, values: Sequence[Any] = (), *, binary: bool = False
@@ -96,8 +108,9 @@ class PostgresDatabase:
 
     Args:
         url: `postgresql://user@host:port/database`. What it leaves out comes from libpq's environment variables, and
-            the password from `~/.pgpass` too.
-        connections: the most connections at once.
+            the password from `~/.pgpass` too. Besides libpq's, it may have the parameters `connections`, the most
+            connections at once, and `prepared=off`, which a pooler may need: no prepared statements.
+        connections: the most connections at once, unless the URL says so.
         wait_seconds: the longest wait for a connection.
         lock_seconds: the longest wait for a lock of another transaction; `wait_seconds` by default.
 
@@ -112,6 +125,9 @@ class PostgresDatabase:
         with require_imports("PostgreSQL", NEEDS):
             import psycopg
             import psycopg_pool  # noqa: F401
+        url, own = _split_off(url)
+        connections = int(own.get("connections", connections))
+        self._options = {"prepare_threshold": None} if own.get("prepared") == "off" else {}
         try:
             given = psycopg.conninfo.conninfo_to_dict(url)
         except psycopg.ProgrammingError:  # its message holds the URL, and with it the password
@@ -177,7 +193,7 @@ class PostgresDatabase:
         Raises:
             StorageError: the database can't be used.
         """
-        with self.lending() as rows:
+        with self.reading() as rows:
             return rows.execute(statement, values).fetchall()
 
     @contextmanager
@@ -191,7 +207,7 @@ class PostgresDatabase:
             StorageError: the database can't be used.
         """
         with self.lending() as rows:
-            rows.execute(READ + then)
+            rows.begin(READ, then)
             yield rows
 
     @contextmanager
@@ -205,7 +221,7 @@ class PostgresDatabase:
             StorageError: the database can't be used; if it fails during the commit, the commit may have happened.
         """
         with self.lending() as rows:
-            rows.execute(WRITE + then)
+            rows.begin(WRITE, then)
             yield rows
 
     @contextmanager
@@ -218,7 +234,7 @@ class PostgresDatabase:
         with GATE.passing(), self._map_errors(), ExitStack() as lent:
             connection, process = lent.enter_context(self._open_pool().connection()), os.getpid()
             try:
-                yield Rows(connection)
+                yield Rows(connection, self._lock_wait)
             finally:
                 if process != os.getpid():
                     _INHERITED.append(lent.pop_all())
@@ -232,14 +248,10 @@ class PostgresDatabase:
                 raise StorageError(f"{self.name} is closed: open it again")
             if self._pool is None:
                 self._pool = psycopg_pool.ConnectionPool(
-                    self._settings, kwargs={"autocommit": True}, min_size=0, max_size=self._most, timeout=self._wait,
-                    reconnect_timeout=self._wait, configure=self._configure, check=_check_alive, open=True,
+                    self._settings, kwargs={"autocommit": True, **self._options}, min_size=0, max_size=self._most,
+                    timeout=self._wait, reconnect_timeout=self._wait, check=_check_alive, open=True,
                 )  # fmt: skip
             return self._pool
-
-    def _configure(self, connection: "psycopg.Connection[Any]") -> None:
-        connection.execute(f"SET lock_timeout = {round(self._lock_wait * 1000)}")
-        connection.execute(_DURABLE)
 
     def close(self) -> None:
         """Close all connections."""
@@ -265,11 +277,36 @@ class PostgresDatabase:
         except (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure) as cause:
             raise StoreBusyError(f"other writers kept {self.name} locked: try again") from cause
         except PoolTimeout as cause:
-            raise StoreBusyError(f"{self.name} gave no connection in {self._wait:.0f} s: try again") from cause
+            raise StoreBusyError(
+                f"{self.name} gave no connection in {self._wait:.0f} s, at most {self._most} at once: try again, or "
+                "set connections in the URL"
+            ) from cause
         except (errors.UndefinedTable, errors.UndefinedColumn) as cause:
             raise StoreCorruptError(f"{self.name} lacks a table or a column: {_first_line(cause)}") from cause
         except psycopg.Error as cause:
             raise StorageError(f"{self.name} can't be used: {_first_line(cause)}") from cause
+
+
+def _split_off(url: str) -> tuple[str, dict[str, str]]:
+    """Return a URL without the parameters that are MeVe's own, and these.
+
+    Raises:
+        ConfigurationError: one of them is invalid.
+    """
+    address, _, query = url.partition("?")
+    own: dict[str, str] = {}
+    rest = []
+    for each in query.split("&"):
+        name, _, value = each.partition("=")
+        if name == "connections" and not (value.isdecimal() and 2 <= int(value) <= 10_000):
+            raise ConfigurationError(f"connections in a PostgreSQL URL must be a number from 2 on, got {value!r:.40}")
+        if name == "prepared" and value not in ("on", "off"):
+            raise ConfigurationError(f"prepared in a PostgreSQL URL must be on or off, got {value!r:.40}")
+        if name in ("connections", "prepared"):
+            own[name] = value
+        else:
+            rest.append(each)
+    return (address + "?" * bool(rest) + "&".join(rest) if own else url), own
 
 
 def _translate(statement: str) -> bytes:

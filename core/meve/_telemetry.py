@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from types import MappingProxyType
-from typing import ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def measure(name: str, value: float, attributes: Mapping[str, Value] = _NONE) ->
 
 
 def reported(
-    name: str, describe: Callable[[T, bool], Mapping[str, Value]]
+    name: str, describe: Callable[[Any, bool], Mapping[str, Value]]
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator that reports each call of a function as an operation.
 

@@ -22,6 +22,7 @@ _OPERATION = "gen_ai.operation.name"
 _DURATION = "gen_ai.client.operation.duration"
 _COUNTERS = {
     "meve.retrievals": "Verified contexts, by meve.sufficient.",
+    "meve.answers": "Answers of routers, by meve.tier and meve.abstained.",
     "meve.memory.events": "Entries of audit logs, by meve.action: add, expire, delete and so on.",
     "meve.shed": "Work that was refused, reduced or put off under load, by meve.shed.kind.",
     "meve.audit.verifications": "Verifications of audit logs, by meve.audit.ok.",

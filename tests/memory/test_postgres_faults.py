@@ -1,17 +1,20 @@
 """A memory in a PostgreSQL database: crashes, full disks, slow queries, lack of connections, locks, cancelled calls."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from secrets import token_hex
 from urllib.parse import quote
 
 import pytest
 
-from meve.errors import DuplicateIdError, StorageError, StoreBusyError, UnknownIdError
+from meve.errors import ConfigurationError, DuplicateIdError, StorageError, StoreBusyError, UnknownIdError
 from tests.memories import open_memory
 from tests.postgres import MemoryUrl, own_server
 
@@ -84,11 +87,92 @@ def test_connections_that_run_out_are_an_error_that_says_so(url):
         with ExitStack() as lent:
             for _ in range(16):
                 lent.enter_context(database.reading())
-            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s, at most 16 at once: try again"):
                 memory.get("bread", user_id="alice")
-            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s: try again"):
+            with pytest.raises(StoreBusyError, match=r"gave no connection in .* s, at most 16 at once: try again"):
                 memory.delete("bread", user_id="alice")
         assert memory.get("bread", user_id="alice").text == "Bread is baked."
+
+
+def test_number_of_connections_stands_in_the_url(url):
+    few = MemoryUrl(f"{url}&connections=2", url.keys)
+    with open_memory(few) as memory:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        database = memory._runtime.store.backend._database._database
+        database._open_pool().timeout = 0.2
+        with database.reading():
+            assert memory.get("bread", user_id="alice").text == "Bread is baked."
+            with database.reading(), pytest.raises(StoreBusyError, match="at most 2 at once: try again, or set conn"):
+                memory.get("bread", user_id="alice")
+        assert "connections=2" in memory.location["file"]
+
+
+@pytest.mark.parametrize(("setting", "message"), [("connections=1", "from 2 on, got '1'"), ("prepared=0", "on or off")])
+def test_invalid_setting_in_the_url_is_named(url, setting, message):
+    with pytest.raises(ConfigurationError, match=message):
+        open_memory(MemoryUrl(f"{url}&{setting}", url.keys))
+
+
+def settings_of(connection):
+    names = ("lock_timeout", "synchronous_commit", "meve.tenant")
+    return [connection.execute("SELECT current_setting(%s, TRUE)", (name,)).fetchone()[0] for name in names]
+
+
+def forget_session(connection):
+    """Do what the change to another connection does: nothing of the session is left, and psycopg isn't told."""
+    connection.execute("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; EXECUTE 'RESET ALL'; END $$")
+
+
+def test_memory_leaves_nothing_in_a_session_and_needs_nothing_of_it(url):
+    """So transactions may run on any connection, as behind a pooler."""
+    pooled = MemoryUrl(f"{url}&prepared=off", url.keys)
+    with open_memory(pooled) as memory:
+        pool = memory._runtime.store.backend._database._database._open_pool()
+        pool._reset = forget_session
+        for n in range(10):
+            memory.add(f"Bread {n}.", user_id="alice", id=f"{n}", source="doc")
+            assert memory.get(f"{n}", user_id="alice").text == f"Bread {n}."
+        assert memory.search("bread", user_id="alice").records
+        memory.delete("0", user_id="alice")
+        with psycopg.connect(url) as fresh, pool.connection() as used:
+            assert settings_of(used)[:2] == settings_of(fresh)[:2]
+            assert not settings_of(used)[2]
+            assert used.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
+        assert memory.audit.verify().ok
+    with open_memory(url) as memory:
+        memory._runtime.store.backend._database._database._open_pool()._reset = forget_session
+        with pytest.raises(StorageError, match=r"prepared statement .* does not exist"):
+            list(map(partial(memory.get, user_id="alice"), ["1"] * 20))
+
+
+def test_transaction_waits_for_locks_no_longer_than_allowed(url):
+    with open_memory(url) as memory:
+        database = memory._runtime.store.backend._database
+        database._database._open_pool()._reset = forget_session
+        for opening in (database.reading, database.writing) * 2:
+            with opening() as connection:
+                assert connection.execute("SHOW lock_timeout -- :tenant").fetchall() == [("1min",)]
+
+
+def test_hung_server_process_keeps_only_its_own_call_waiting(url):
+    """It is stopped, as by a disk that doesn't answer."""
+    with open_memory(url) as memory, ThreadPoolExecutor(1) as threads:
+        memory.add("Bread is baked.", user_id="alice", id="bread", source="doc")
+        database = memory._runtime.store.backend._database._database
+        ((pid,),) = database.query("SELECT pg_backend_pid()")
+        try:
+            os.kill(pid, signal.SIGSTOP)
+        except OSError:
+            pytest.skip("the server's processes aren't ours")
+        try:
+            hung = threads.submit(memory.get, "bread", user_id="alice")
+            time.sleep(0.3)
+            assert not hung.done()
+            assert memory.get("bread", user_id="alice").text == "Bread is baked."
+            memory.add("Rye is baked.", user_id="alice", id="rye", source="doc")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert hung.result(timeout=30).text == "Bread is baked."
 
 
 def test_victim_of_a_deadlock_changes_nothing(url):

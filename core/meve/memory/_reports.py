@@ -1,7 +1,7 @@
 """Describe a memory's operations for whoever measures them; ids and scores only if content is wanted."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from meve._telemetry import Value
@@ -24,6 +24,16 @@ def describe_record(record: "MemoryRecord", has_content: bool) -> Mapping[str, V
 def describe_erasure(report: "ErasureReport", has_content: bool) -> Mapping[str, Value]:  # noqa: ARG001
     """Return the attributes of an erasure."""
     return {_COUNT: len(report.erased), "meve.held": len(report.held)}
+
+
+def describe_list(found: Sequence[object], has_content: bool) -> Mapping[str, Value]:  # noqa: ARG001
+    """Return the attributes of an operation on several items or messages."""
+    return {_COUNT: len(found)}
+
+
+def describe_item_changes(deleted: int, has_content: bool) -> Mapping[str, Value]:  # noqa: ARG001
+    """Return the attributes of changes of items."""
+    return {"meve.source": "item", "meve.deleted": deleted}
 
 
 def describe_recall(recall: "Recall", has_content: bool) -> Mapping[str, Value]:

@@ -7,6 +7,9 @@ from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.types import Query
 
+UNLIMITED = 1_000_000
+"""A token budget that cuts nothing: whoever gives it chooses and packs among the passages itself."""
+
 
 def describe_retrieval(span: Span | None, query: Query, config: RetrieverConfig, context: Context) -> None:
     """Add to a span what a retrieval gave, and count it; nothing without a span."""
@@ -19,9 +22,9 @@ def describe_retrieval(span: Span | None, query: Query, config: RetrieverConfig,
         "meve.verifier": trace.verifier,
         "meve.passages": len(passages),
         "meve.verified": sum(passage.verified for passage in passages),
-        "meve.tokens": context.tokens,
-        "meve.max_tokens": config.max_tokens,
     }
+    if config.max_tokens < UNLIMITED:
+        attributes |= {"meve.tokens": context.tokens, "meve.max_tokens": config.max_tokens}
     if config.limit is not None:
         attributes["gen_ai.retrieval.top_k"] = config.limit
     if trace.verifier:  # a memory's contexts aren't judged, unless a search asks for it

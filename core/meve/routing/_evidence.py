@@ -113,11 +113,11 @@ def _explain(
     fit = _measure(plan, gathered)
     support = None if fit is None else estimate_sufficiency(fit)
     now = clock.elapsed()
-    read = max(each.readable for each in gathered.found)
+    read, is_shed = max(each.readable for each in gathered.found), any(each.shed for each in gathered.found)
     route = PhaseTrace(
         name="route", ms=(searched - began) * 1e3, received=read,
         returned=len(gathered.candidates),
-        settings={**plan.to_dict(), "searches": len(gathered.searches), **gathered.notes},
+        settings={**plan.to_dict(), "searches": len(gathered.searches), **gathered.notes, "shed": is_shed},
     )  # fmt: skip
     packing = PhaseTrace(
         name="pack", ms=(now - searched) * 1e3, received=len(gathered.candidates), returned=len(kept),

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from meve._telemetry import count
 from meve.errors import QueryError, UnknownIdError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
 from meve.memory.records import MemoryRecord, UserId
+from meve.pipeline._retrieval_report import UNLIMITED
 from meve.pipeline._scorers import VerifierScorer
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
 R = TypeVar("R", bound=Recall)
-_ALL = 1_000_000
-"""A token budget that cuts nothing: the router packs what it chooses itself."""
 _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
 
@@ -38,6 +38,8 @@ class Found:
     """The number of records that were searched: the user's own and shared ones that the filters admit."""
     ranked: int
     """The number of those that were compared with the text, the nearest ones."""
+    shed: bool = False
+    """Whether fewer were compared because too many searches are running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +77,7 @@ class MemoryReader:
             ModelError: the embedder failed.
         """
         memory = self.memory
-        options: dict[str, Any] = {**self.search, "without": self.without, "limit": None, "max_tokens": _ALL}
+        options: dict[str, Any] = {**self.search, "without": self.without, "limit": None, "max_tokens": UNLIMITED}
         options |= {name: moment for name, moment in (("since", since), ("until", until)) if moment is not None}
         if history:
             options["include_superseded"] = True
@@ -84,11 +86,14 @@ class MemoryReader:
             text, self.user_id, policy=memory.policy, now=memory.clock.now(), cache=memory._sentences, **options
         )
         with searcher.load.one_more() as heavy:
+            if heavy:
+                count("meve.shed", {"meve.shed.kind": "search"})
             most = min(candidates, runtime.policy.limits.busy_candidates) if heavy else candidates
             recall = searcher.look(replace(query, candidates=most))
         scores = {each.id: each.scores for each in recall.trace.candidates}
         return Found(
             recall=recall,
+            shed=heavy,
             readable=max(searcher.count(query), len(recall.passages)),  # the archive isn't counted
             ranked=recall.trace.phases[0].returned,
             candidates=tuple(

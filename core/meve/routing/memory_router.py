@@ -4,8 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from time import perf_counter
 from typing import Any
 
+from meve._telemetry import measure, reported, span
 from meve.clock import Clock
 from meve.components.llms import LanguageModelLike, resolve_llm
 from meve.errors import ConfigurationError, ModelError, QueryError, ValidationError, wrap_errors
@@ -24,6 +26,7 @@ from meve.routing._llm import ask
 from meve.routing._own_thread import run_in_own_thread
 from meve.routing._plan import DecidedBy, RoutePlan, Tier
 from meve.routing._reader import MemoryReader
+from meve.routing._reports import describe_answer, describe_routed_recall
 from meve.routing._router import route
 from meve.routing._topic import topic_stems
 from meve.routing._validator import Verdict, validate
@@ -143,6 +146,7 @@ class MemoryRouter:
         is_fixed = max_tokens is not None or plan.max_tokens != self.config.budget(plan.tier)
         return self._recall(plan, replace(self._reader, without=without), fixed=is_fixed)
 
+    @reported("meve.answer", describe_answer)
     def answer(self, question: str) -> RoutedAnswer:
         """Answer a question from the memory; if an answer doesn't pass its check, try a heavier tier, once each.
 
@@ -191,6 +195,7 @@ class MemoryRouter:
     def _now(self) -> datetime:
         return self._clock.now().astimezone(self._zone)
 
+    @reported("search_memory", describe_routed_recall)
     def _recall(self, plan: RoutePlan, reader: MemoryReader, *, fixed: bool = False) -> RoutedRecall:
         tokens = self.memory._runtime.tokens
         with wrap_errors(ModelError, f"counting tokens with {tokens.name!r}"):
@@ -263,7 +268,12 @@ class MemoryRouter:
 
     def _ask(self, prompt: str, *, doing: str) -> str:
         assert self._llm is not None
-        return ask(self._llm, prompt, seconds=self.config.llm_timeout, doing=doing)
+        start = perf_counter()
+        try:
+            with span("meve.llm"):
+                return ask(self._llm, prompt, seconds=self.config.llm_timeout, doing=doing)
+        finally:
+            measure("meve.phase.duration", perf_counter() - start, {"meve.phase": "llm"})
 
 
 _SET_BY_ROUTER = frozenset(

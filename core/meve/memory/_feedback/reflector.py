@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from meve._fork_safety import ForkSafeLock
+from meve._repeating import repeat_rolled_back
 from meve._telemetry import count
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ValidationError
@@ -69,6 +70,7 @@ class Reflector:
         self.run_deferred()
         return self._reflect_now(recall, answer)
 
+    @repeat_rolled_back
     def record_outcome(self, user: str, record_id: str, outcome: float, reason: str) -> OutcomeStatistics:
         """Add an outcome to a record, or to this user's score of a shared one.
 
@@ -147,6 +149,7 @@ class Reflector:
             stored.vector if stored is not None and unchanged and is_comparable else self._runtime.stored(record).vector
         )
 
+    @repeat_rolled_back
     def _adjust(
         self, user: str, records: tuple[MemoryRecord, ...], verdicts: Mapping[str, UsageVerdict], recall: str
     ) -> dict[str, tuple[float, float]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import MeveError, PolicyError, StoreCorruptError, ValidationError
 from meve.memory._audit.chain import AuditRow
 from meve.memory._audit.log_names import find_entries
@@ -50,6 +51,11 @@ class ImportReport:
     rejected: list[tuple[int, str]] = field(default_factory=list)
     """The numbers of invalid rows, each with the reason."""
 
+    def include(self, other: "ImportReport") -> None:
+        """Add the rows of another report."""
+        for name in ("added", "known", "expired", "erased", "derived", "rejected"):
+            getattr(self, name).extend(getattr(other, name))
+
 
 @dataclass(frozen=True, slots=True)
 class Importer:
@@ -71,7 +77,7 @@ class Importer:
             self._try(chosen, report)
         else:
             for begin in range(0, len(chosen), _BATCH):
-                self._write(chosen[begin : begin + _BATCH], report)
+                report.include(self._write(chosen[begin : begin + _BATCH], kind))
         report.rejected.sort()
         return report
 
@@ -155,11 +161,14 @@ class Importer:
                 self._insert(transaction, stored, number, report)
             raise _DryRunError
 
-    def _write(self, rows: list[tuple[int, MemoryRecord]], report: ImportReport) -> None:
+    @repeat_rolled_back
+    def _write(self, rows: list[tuple[int, MemoryRecord]], kind: ImportFormat) -> ImportReport:
+        report = ImportReport(format=kind, dry_run=False)
         ready = self.runtime.stored_all([record for _, record in rows])
         with self.runtime.store.writing() as transaction:
             for (number, _), stored in zip(rows, ready, strict=True):
                 self._insert(transaction, stored, number, report)
+        return report
 
     def _insert(self, transaction: RecordTransaction, stored: StoredRecord, number: int, report: ImportReport) -> None:
         record, now = stored.record, self.rules.now

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import AuditError
 from meve.memory._maintenance.plan import MaintenancePlan, MaintenanceReport
 from meve.memory._runtime import MemoryRuntime
@@ -44,6 +45,7 @@ class Maintainer:
             raise failed
         return report
 
+    @repeat_rolled_back
     def _maintain(self, user: str) -> MaintenancePlan:
         for _ in range(TRIES):
             plan = MaintenancePlan(self.runtime, user)

@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from meve._fork_safety import ForkSafeLock
+from meve._repeating import repeat_rolled_back
 from meve._telemetry import count, reported
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components._sentence_splitter import split_sentences
@@ -148,6 +149,7 @@ class Searcher:
         index.apply(Changes(version=0, is_complete=True, records=records, removed_rows=()))
         return index
 
+    @repeat_rolled_back
     def log(self, query: MemoryQuery, recall: Recall) -> Recall:
         """Log that the memories of a recall were handed out, and return it."""
         query_hash = self.runtime.content_hash("query", query.text, query.user)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from meve._repeating import repeat_rolled_back
 from meve._telemetry import reported
 from meve.errors import HoldError, UnknownIdError
 from meve.memory._maintenance.progress import setting_of
@@ -51,6 +52,7 @@ class RecordEraser:
     runtime: MemoryRuntime
 
     @reported("delete_memory", describe_erasure)
+    @repeat_rolled_back
     def delete(
         self, user: str, record_id: str, reason: str, *, include_superseded: bool = False, dry_run: bool = False
     ) -> ErasureReport:
@@ -67,6 +69,7 @@ class RecordEraser:
             return self.erase(transaction, user, records, reason, now, dry_run=dry_run)
 
     @reported("delete_memory", describe_erasure)
+    @repeat_rolled_back
     def forget(
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
     ) -> ErasureReport:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from meve._repeating import repeat_rolled_back
 from meve.components.lexical.analyzers import words
 from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
@@ -23,6 +24,7 @@ from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import SCOPES, MemoryRecord, UserId, user_key, validity
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
+from meve.pipeline._retrieval_report import UNLIMITED
 
 NEAR = 8
 """Memories that an extractor sees, and that a new fact is compared with."""
@@ -52,7 +54,7 @@ class FactWriter:
         try:
             query = make_query(
                 text, user_id, policy=runtime.policy, now=runtime.clock.now(), include_private=private, limit=NEAR,
-                max_tokens=1_000_000,
+                max_tokens=UNLIMITED,
             )  # fmt: skip
             records = self.searcher.look(query).records
         except QueryError:  # longer than the embedder's window
@@ -137,6 +139,7 @@ class FactWriter:
 
         return check
 
+    @repeat_rolled_back
     def note(self, user: str, name: str, reason: str, check: Callable[[RecordTransaction], None]) -> None:
         """Add an entry without a record to the audit log, under an id of a turn."""
         with self.runtime.store.writing(durable=False) as transaction:
@@ -170,6 +173,7 @@ class FactWriter:
                 return None if any(differs(each.text, text) for each in later) else record
         return None
 
+    @repeat_rolled_back
     def _confirm(
         self, user: str, known: MemoryRecord, said: str, check: Callable[[RecordTransaction], None] | None
     ) -> bool:

@@ -8,6 +8,7 @@ from itertools import count
 
 import numpy as np
 
+from meve._repeating import repeat_rolled_back
 from meve.memory._audit.chain import EventDraft
 from meve.memory._embedders import model_of
 from meve.memory._passages import pack_passages, split_record, texts_of
@@ -72,6 +73,7 @@ class Reembedder:
             if is_last and store.embedders.finish_reembedding(model, is_done):
                 return ReembedReport(embedder=self.embedder.name, users=len(numbers), records=sum(numbers.values()))
 
+    @repeat_rolled_back
     def _reembed(self, user: str) -> int:
         """Write new vectors of a user's records at once, and return their number."""
         store, vectors = self.runtime.store, dict[str, FloatArray]()

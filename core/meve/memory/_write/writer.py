@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
+from meve._repeating import repeat_rolled_back
 from meve._telemetry import reported
 from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
@@ -62,6 +63,7 @@ class RecordWriter(RecordEraser):
     """Changes records. Each change and its entry in the audit log are one transaction."""
 
     @reported("create_memory", describe_record)
+    @repeat_rolled_back
     def add(
         self,
         user: str,
@@ -94,6 +96,7 @@ class RecordWriter(RecordEraser):
         return record
 
     @reported("update_memory", describe_record)
+    @repeat_rolled_back
     def update(self, user: str, record_id: str, reason: str, **options: Unpack[UpdateOptions]) -> MemoryRecord:
         """Change values of a record. Raises what `GovernedMemory.update` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -137,6 +140,7 @@ class RecordWriter(RecordEraser):
             transaction.log(event)
 
     @reported("update_memory", describe_record)
+    @repeat_rolled_back
     def supersede(
         self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
     ) -> MemoryRecord:
@@ -210,6 +214,7 @@ class RecordWriter(RecordEraser):
             changes |= {"superseded_by": None, "flagged": "", "valid_from": now, "valid_to": None}  # of the old text
         return changes
 
+    @repeat_rolled_back
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
         """Let nothing change or erase a record from now on; an empty `why` releases it."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -223,6 +228,7 @@ class RecordWriter(RecordEraser):
             transaction.replace(user, replace(stored, record=record))
             transaction.log(runtime.event(user, record, "hold" if why else "release", reason, now))
 
+    @repeat_rolled_back
     def restore(self, user: str, record_id: str, reason: str) -> MemoryRecord:
         """Take a record back from the archive, or from its replacement. Raises what `GovernedMemory.restore` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -241,6 +247,7 @@ class RecordWriter(RecordEraser):
                 transaction.replace(user, replace(by, record=replace(by.record, derived_from=origins)))
         return record
 
+    @repeat_rolled_back
     def hide(self, user: str, record_id: str, reason: str) -> tuple[list[str], dict[str, str]]:
         """Archive a record and what is derived from it, except what is on hold; `restore` takes it back.
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import DuplicateIdError
 from meve.memory._expiry import after, expiry_of, remove_expired
+from meve.memory._reports import describe_erasure, describe_item_changes
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport, check_not_held
 from meve.memory._write.writer import RecordWriter
@@ -49,6 +52,8 @@ class ItemWriter:
             drafts[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
         return drafts
 
+    @reported("update_memory", describe_item_changes)
+    @repeat_rolled_back
     def write(self, drafts: "Drafts", reason: str) -> int:
         """Write all drafts or none, and return the number of deleted keys. See `Items.write`."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -66,6 +71,7 @@ class ItemWriter:
         deleted = {key for key, record in drafts.items() if record is None}
         return sum((user, r.id) in deleted for user, change in transaction.changes.items() for r in change.erased)
 
+    @repeat_rolled_back
     def refresh(self, user: str, record_ids: Collection[str]) -> None:
         """Extend the expiry of items that were put with a `ttl`."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -80,6 +86,8 @@ class ItemWriter:
                 transaction.replace(user, replace(before, record=record))
                 transaction.log(self._event(user, record, "update", "read", now, changed=["expires_at"]))
 
+    @reported("delete_memory", describe_erasure)
+    @repeat_rolled_back
     def erase_under(self, user: str, prefix: Namespace, reason: str, *, dry_run: bool) -> ErasureReport:
         """Erase the items under a prefix, and what is derived from them; records on hold stay, and are listed."""
         runtime, now = self.runtime, self.runtime.clock.now()

@@ -10,11 +10,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, TypeAlias, get_args
 
+from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
 from meve.memory._recall.user_index import Scope, UserIndex, among
+from meve.memory._reports import describe_list
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
@@ -131,6 +134,7 @@ class Items:
             return None
         return next(iter(self._page(user, [(stored.record, None)], refresh)), None)
 
+    @reported("search_memory", describe_list)
     def search(
         self,
         prefix: Namespace = (),
@@ -243,6 +247,7 @@ class Items:
         now = self._runtime.clock.now()
         return [item_of(record, score) for record, score in records if not record.expired(now)]
 
+    @repeat_rolled_back
     def _log(self, user: str, query: str, page: Sequence[tuple[MemoryRecord, float | None]]) -> None:
         if not page:
             return

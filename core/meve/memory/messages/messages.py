@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Unpack
 
+from meve._repeating import repeat_rolled_back
+from meve._telemetry import reported
 from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
 from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
+from meve.memory._reports import describe_list
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.eraser import ErasureReport, check_not_held
 from meve.memory._write.writer import RecordWriter
@@ -51,6 +54,8 @@ class Messages:
     _runtime: MemoryRuntime
     _writer: RecordWriter
 
+    @reported("create_memory", describe_list)
+    @repeat_rolled_back
     def add(
         self,
         session_id: str,
@@ -114,6 +119,7 @@ class Messages:
             session_id, values, user_id=user_id, archived=archived, ttl=ttl, replace_all=True, reason=reason
         )[0]
 
+    @repeat_rolled_back
     def sync(
         self,
         session_id: str,
@@ -184,6 +190,7 @@ class Messages:
         query = RecordQuery(user=user_key(user_id), kind="message", archived=None, alive_at=now)
         return sorted(session_id for (session_id,) in self._runtime.store.select(query, "session_id"))
 
+    @repeat_rolled_back
     def pop(
         self,
         session_id: str,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import IndexMismatchError, StoreCorruptError, wrap_errors
 from meve.memory._steady_clock import SteadyClock
 from meve.memory._timestamps import from_micros
@@ -24,6 +25,7 @@ PROGRESS = "compared "
 """The beginning of the settings that tell, by row numbers, which records of a user maintenance has compared."""
 
 
+@repeat_rolled_back
 def claim_setting(backend: MemoryStore, name: str, value: str, head: SealedHead | None = None) -> str:
     """Set a setting, and the log's first head with it, unless the setting has a value. Return its value."""
     with backend.reading() as snapshot:
@@ -51,6 +53,7 @@ class EmbedderClaims:
             claimed = snapshot.setting(_EMBEDDER)
         return None if claimed is None else claimed.rpartition(" ")[0]
 
+    @repeat_rolled_back
     def claim(self, model: str, *, reembed: bool = False) -> None:
         """Store which embedder makes the vectors; with `reembed`, that it makes them from now on.
 
@@ -84,6 +87,7 @@ class EmbedderClaims:
                 "call reembed() again"
             )
 
+    @repeat_rolled_back
     def finish_reembedding(self, model: str, is_done: Callable[[Transaction], bool]) -> bool:
         """Refuse the embedders before `model` from now on, if all is done. Return whether it is."""
         with self.backend.writing() as transaction:

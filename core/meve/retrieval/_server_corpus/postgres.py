@@ -16,15 +16,17 @@ import numpy as np
 
 from meve._formulas import bm25_idf, bm25_norm
 from meve._postgres import PostgresDatabase, Rows
-from meve.errors import ConfigurationError, PassageError, StorageError
+from meve._repeating import repeat_rolled_back
+from meve._warn_once import warn_once
+from meve.errors import PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
 from meve.retrieval._server_corpus.postgres_filters import is_storable, make_condition
 from meve.retrieval._server_corpus.postgres_scores import count_next, make_scores
+from meve.retrieval._server_corpus.postgres_tables import LOCK, open_tables
 from meve.retrieval._server_corpus.records import About, Hit, Record, Words
 from meve.types import FloatArray, Passage
 
-LOCK, VERSION = 0x6D657665_63, 1
 K1, B = 1.5, 0.75
 LONGEST_WORD, LONGEST_ID, MOST_WORD_BYTES = 500, 2_000, 1 << 20
 """Bytes of a word that is kept as it is, and of an id; and of all distinct words of a passage."""
@@ -33,17 +35,8 @@ EXACT_UP_TO = 10_000
 MOST_DIMENSIONS = 2_000
 """The most dimensions of a vector in a graph of pgvector."""
 PAGE = 500
-NEWEST = (0, 8)
-"""The first version of pgvector that goes on searching the graph when a filter leaves too few."""
 
 _PLAN = "; SET LOCAL plan_cache_mode = force_custom_plan"  # the best plan depends on the filter and the words
-
-_TABLES = (
-    "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public",
-    "CREATE TABLE meve_corpora (name TEXT COLLATE \"C\" PRIMARY KEY, number INTEGER GENERATED ALWAYS AS IDENTITY, "
-    "about JSONB NOT NULL, passages BIGINT NOT NULL DEFAULT 0, words BIGINT NOT NULL DEFAULT 0, "
-    "names TEXT[] NOT NULL DEFAULT '{}')",
-)  # fmt: skip
 
 
 class PostgresServer:
@@ -64,17 +57,9 @@ class PostgresServer:
         self._database = PostgresDatabase(url, lock_seconds=600.0)  # a writer waits for another's whole change
         self._collection = collection
         self.name = f"collection {collection!r} in {self._database.name}"
-        self._database.check()
-        found = self._database.migrate(LOCK, "meve_corpora_version", [_TABLES])
-        if found != VERSION:
-            raise StorageError(f"{self._database.name} has corpora of version {found}, not {VERSION}: update meve")
-        ((self._schema, version),) = self._database.query(
-            "SELECT quote_ident(nspname), extversion FROM pg_extension e JOIN pg_namespace n ON n.oid = extnamespace "
-            "WHERE extname = 'vector'"
-        ) or [("", "0")]
-        if tuple(int(part) for part in version.split(".")[:2]) < NEWEST:
-            raise ConfigurationError(f"{self._database.name} must have pgvector 0.8 or newer, got {version}")
+        self._schema = open_tables(self._database)
         self._table = self._words = ""
+        self._graph_above = EXACT_UP_TO
 
     def about(self) -> About | None:
         """Return the models of the collection; None if it doesn't exist."""
@@ -85,6 +70,7 @@ class PostgresServer:
         self._table, self._words = f"meve_corpus_{number}", f"meve_corpus_{number}_words"
         return About.from_dict(about, self.name)
 
+    @repeat_rolled_back
     def create(self, about: About) -> About:
         """Create the collection unless another process has, and return the models that it holds."""
         with self._database.writing() as rows:
@@ -127,9 +113,16 @@ class PostgresServer:
         return {each for (each,) in found}
 
     def write(self, add: Sequence[Record], remove: Sequence[str]) -> None:
-        """Remove and add records in one transaction."""
+        """Remove and add records in one transaction; then build the graph of the vectors, if there are many."""
         for record in add:
             _check_storable(record)
+        count = self._change(add, remove)
+        if add and count > self._graph_above and len(add[0].vector) <= MOST_DIMENSIONS:
+            self._build_graph(count)
+
+    @repeat_rolled_back
+    def _change(self, add: Sequence[Record], remove: Sequence[str]) -> int:
+        """Remove and add records, and return how many there are then."""
         with self._database.writing() as rows:
             found = rows.execute("SELECT names FROM meve_corpora WHERE name = ? FOR UPDATE", (self._collection,))
             ((names,),) = found.fetchall()
@@ -144,8 +137,7 @@ class PostgresServer:
                 "WHERE name = ? RETURNING passages",
                 (len(add) - len(remove), more - fewer, sorted(new), self._collection),
             ).fetchall()
-        if add and count > EXACT_UP_TO and len(add[0].vector) <= MOST_DIMENSIONS:
-            self._build_graph()
+        return int(count)
 
     def _delete(self, rows: Rows, ids: Sequence[str]) -> int:
         gone = rows.execute(
@@ -183,16 +175,28 @@ class PostgresServer:
         )
         return sum(record.words.total() for record in records)
 
-    def _build_graph(self) -> None:
-        """Build the graph of the vectors, unless it exists; other writers wait."""
-        if self._has_graph():
-            return
-        with self._database.writing() as rows:
-            rows.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
-            rows.execute(
-                f"CREATE INDEX IF NOT EXISTS {self._table}_graph ON {self._table} "
-                f"USING hnsw (vector {self._schema}.vector_ip_ops)"
-            )
+    def _build_graph(self, count: int) -> None:
+        """Build the graph of the vectors, unless it exists; other writers wait.
+
+        If that fails, a warning is logged, and it is tried again when there are twice as many passages.
+        """
+        try:
+            if self._has_graph():
+                return
+            with self._database.writing("; SET LOCAL statement_timeout = 0") as rows:
+                rows.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
+                rows.execute(
+                    f"CREATE INDEX IF NOT EXISTS {self._table}_graph ON {self._table} "
+                    f"USING hnsw (vector {self._schema}.vector_ip_ops)"
+                )
+        except StorageError as error:
+            self._graph_above = 2 * count
+            warn_once(
+                f"graph of {self.name}",
+                "the passages are stored, but the graph of the vectors can't be built (%s): every vector of %s is "
+                "compared until a later change builds it, by a process that is started anew or beyond %d passages",
+                error, self.name, self._graph_above,
+            )  # fmt: skip
 
     def _has_graph(self) -> bool:
         return self._database.query("SELECT to_regclass(?)", (f"{self._table}_graph",)) != [(None,)]

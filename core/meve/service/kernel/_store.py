@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from meve._json_limits import parse_json
+from meve._repeating import repeat_rolled_back
 from meve.errors import DuplicateIdError, StoreCorruptError, UnknownIdError, ValidationError
 from meve.service._web.bearer_tokens import hash_token, make_token
 from meve.service.kernel._graphs import GraphDatabase, Rows
@@ -40,6 +41,7 @@ class GraphStore:
         """Close the database."""
         self.database.close()
 
+    @repeat_rolled_back
     def add(self, tenant: str, conversation: str, entries: Sequence[TurnEntry], most: int) -> tuple[int, int, str]:
         """Add turns, all or none, and return how many were new, how many there are, and the version of the graph.
 
@@ -106,6 +108,7 @@ class GraphStore:
             new.append(entry)
         return new
 
+    @repeat_rolled_back
     def forget(self, tenant: str, conversation: str) -> int:
         """Erase a conversation, and return how many turns it had; 0 if there was none."""
         with self.database.writing() as rows:
@@ -159,6 +162,7 @@ class GraphStore:
         """
         self.database.query("SELECT 1 FROM kernel_tokens LIMIT 1")
 
+    @repeat_rolled_back
     def grant(self, name: str, tenant: str, *, may_add: bool = False) -> str:
         """Create a bearer token, and return it; only its hash is stored.
 
@@ -179,6 +183,7 @@ class GraphStore:
             raise DuplicateIdError(f"there is a token {name!r:.80} already: choose another name")
         return token
 
+    @repeat_rolled_back
     def revoke(self, name: str) -> None:
         """Remove a bearer token; requests with it are refused from now on.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from meve._repeating import repeat_rolled_back
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._settings import LOST_ENTRIES
 from meve.memory.stores._sql.database import Connection, Database
@@ -133,10 +134,16 @@ class SqlStore(ABC):
         If the process stops in between, the next writer or opener does it: the erasure says which keys these are.
         """
         is_renewed = False
-        try:
+
+        @repeat_rolled_back
+        def renew() -> None:
+            nonlocal is_renewed
             with self._database.writing(durable=False) as connection, self._keys.slots() as slots:
                 Vault(connection, slots, self._keys.user_hash).renew_released()
                 is_renewed = True
+
+        try:
+            renew()
         except StorageError as cause:
             if not (is_renewed and is_changed):
                 done = (

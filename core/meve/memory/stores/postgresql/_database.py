@@ -48,7 +48,7 @@ def begin_writing(rows: Rows, tenant: int, *, durable: bool = True) -> None:
     """
     lazily = "" if durable else "; SET LOCAL synchronous_commit = off"
     row = f"SELECT 1 FROM meve_tenants WHERE no = {tenant} FOR UPDATE"
-    cursor = rows.execute(f"{WRITE}{enter(tenant)}{lazily}; {row}")
+    cursor = rows.begin(WRITE, f"{enter(tenant)}{lazily}; {row}")
     while cursor.nextset():
         pass
     if cursor.fetchone() is None:
@@ -99,7 +99,7 @@ class PostgresConnection:
         if exclusive:
             begin_writing(self._rows, self._tenant)
         else:
-            self._rows.execute(READ + enter(self._tenant))
+            self._rows.begin(READ, enter(self._tenant))
 
     def undecoded_text(self) -> AbstractContextManager[None]:
         return nullcontext()  # the server stores no other text
