@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from meve.ports import LanguageModel
 
@@ -21,6 +20,7 @@ class WithoutThoughts:
 
     def __call__(self, prompt: str, /) -> str:
         """Return the model's answer."""
-        answer: Any = self.model(prompt)  # another type is for the caller to name
-        thoughts = _THOUGHTS.match(answer) if isinstance(answer, str) else None
+        answer = self.model(prompt)
+        given: object = answer  # another type is for the caller to name
+        thoughts = _THOUGHTS.match(answer) if isinstance(given, str) else None
         return answer[thoughts.end() :] if thoughts else answer

@@ -124,9 +124,9 @@ def _find_all(question: str, now: datetime) -> Iterator[_Found]:
                 yield found
     is_listed = not is_told and _lists(question)
     for match in RELATION.finditer(question) if is_told or is_listed else ():
-        found = _relate(question, match, now)
-        if found and (is_told or (match[1].lower() == "since" and TAIL.match(question, found.end))):
-            yield found
+        related = _relate(question, match, now)
+        if related and (is_told or (match[1].lower() == "since" and TAIL.match(question, related.end))):
+            yield related
 
 
 def _lists(question: str) -> bool:
@@ -262,14 +262,14 @@ def _compute_possible(named: Mapping[str, str], now: datetime) -> Window | None:
     """Do the same for expressions of `ANY`."""
     if unit := named.get("this") or named.get("own") or ("day" if "now" in named else ""):
         return period(unit, now)
-    if unit := named.get("part_unit"):
-        window = part(named["part"], period(unit, now))
-        return window if window[0] <= now else part(named["part"], period(unit, now, 1))
+    if whole := named.get("part_unit"):
+        window = part(named["part"], period(whole, now))
+        return window if window[0] <= now else part(named["part"], period(whole, now, 1))
     if name := named.get("part_month") or named.get("month"):
         window = _month_of(name, _year(named, "part" if "part" in named else "month", now), now)
         return part(named["part"], window) if "part" in named else window
-    if year := named.get("part_only") or named.get("only_year"):
-        window = month(12 * int(year), now), month(12 * int(year) + 12, now)
+    if only := named.get("part_only") or named.get("only_year"):
+        window = month(12 * int(only), now), month(12 * int(only) + 12, now)
         return part(named["part"], window) if "part" in named else window
     if name := named.get("ordinal") or named.get("quarter"):
         return _quarter_of(int(name) if name.isdecimal() else ORDINALS.index(name) + 1, named, now)
@@ -301,23 +301,30 @@ def _compute_days(named: Mapping[str, str], now: datetime) -> Window | None:
 def _days_of(named: Mapping[str, str], now: datetime) -> Window | None:
     """Return the day, or the days from one to another, of a date."""
     if iso := named.get("iso"):
-        begin = datetime.fromisoformat(iso).replace(tzinfo=now.tzinfo)
-        return begin, begin + timedelta(days=1)
+        year, number, first = map(int, iso.split("-"))
+        return _days(year, number, first, first, now)
     if name := named.get("date_month"):
-        day, last, year = named["date_day"], named.get("date_to"), _year(named, "date", now)
+        day, year_of = named["date_day"], _year(named, "date", now)
+        last = named.get("date_to", day)
     else:
-        name, year = named["day_month"], _year(named, "day", now)
+        name, year_of = named["day_month"], _year(named, "day", now)
         day, last = named.get("from", named["day"]), named["day"]
-    first, last = _day_number(day), _day_number(last or day)
-    for each in (year,) if year is not None else range(now.year, now.year - 9, -1):
-        try:  # there isn't every day in every year
-            begin = datetime(each, MONTHS.index(name[:3]) + 1, first, tzinfo=now.tzinfo)
-            end = begin.replace(day=last) + timedelta(days=1)
-        except ValueError:
-            continue
-        if year is not None or begin <= now:
-            return (begin, end) if begin < end else None
+    number = MONTHS.index(name[:3]) + 1
+    for each in (year_of,) if year_of is not None else range(now.year, now.year - 9, -1):
+        window = _days(each, number, _day_number(day), _day_number(last), now)
+        if window and (year_of is not None or window[0] <= now):
+            return window
     return None
+
+
+def _days(year: int, number: int, first: int, last: int, now: datetime) -> Window | None:
+    """Return the days of a month; None if there are none of these numbers in that year."""
+    try:
+        begin = datetime(year, number, first, tzinfo=now.tzinfo)
+        end = begin.replace(day=last) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        return None
+    return (begin, end) if begin < end else None
 
 
 def _day_number(text: str) -> int:
