@@ -19,7 +19,7 @@ OWN_KEY = b"a key of the certificate's own"
 
 def erase(memory, clock):
     """Erase a fact, an item and a message of alice, let one expire, and add more afterwards."""
-    memory.add("My PIN is 4711.", user_id="alice", id="pin")
+    memory.add("My PIN is quatorze.", user_id="alice", id="pin")
     memory.add("Soon over.", user_id="alice", id="soon", ttl=timedelta(hours=1))
     memory.add("I live in Lyon.", user_id="alice", id="home")
     memory.add("I live in Rome.", user_id="bob", id="rome")
@@ -55,7 +55,7 @@ def test_certificate_names_ids_kinds_and_times_but_no_text(memory, clock):
     deleted = memory.audit.events(user_id="alice", action=["expire", "delete"])
     assert [(e.record_id, e.at) for e in certificate.entries] == [(e.record_id, e.at) for e in deleted]
     assert (certificate.user_id, certificate.issued_at) == ("alice", clock.now())
-    assert "4711" not in json.dumps(certificate.to_dict())
+    assert "quatorze" not in json.dumps(certificate.to_dict())
 
 
 def test_certificate_passes_its_check_after_json_and_later_changes(memory):
