@@ -21,7 +21,7 @@ from meve.memory.records import UserId
 _FIRST_PAGE = 64
 """Messages read first, from the end of a session; later pages are sized by the tokens left."""
 _SCAN = 256
-"""Messages read at once to find the beginning of a turn."""
+"""The most messages read at once to find the beginning of a turn."""
 _SPOKEN = frozenset((MessageRole.USER, *INSTRUCTION_ROLES))
 _INSTRUCTION_SCAN = 16
 """Messages at the beginning of a session that are searched for instructions."""
@@ -117,11 +117,12 @@ class SessionHistory:
 
     def _spoken(self, before: int, after: int = 0) -> Iterator[Message]:
         """Yield the user's messages and the instructions between two places, from the newest on."""
-        page = None
-        while page is None or len(page) == _SCAN:
-            page = self._page(before=before, after=after, limit=_SCAN, newest=True)
+        size, is_last = _INSTRUCTION_SCAN, False
+        while not is_last:
+            page = self._page(before=before, after=after, limit=size, newest=True)
             yield from (each for each in reversed(page) if each.value["role"] in _SPOKEN)
             before = page[0].place if page else before
+            size, is_last = min(2 * size, _SCAN), len(page) < size
 
     def _page(self, **options: Unpack[PageOptions]) -> list[Message]:
         return self.memory.messages.page(self.session_id, user_id=self.user_id, **options)

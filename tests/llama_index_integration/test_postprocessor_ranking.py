@@ -111,13 +111,13 @@ async def test_threads_and_tasks_get_equal_results(parts):
     assert await asyncio.gather(*in_tasks) == [alone] * 50
 
 
-def test_nodes_without_text_are_left_out(parts):
-    bare = [ImageNode(image="aGk=", metadata={"note": "blue sky"}), TextNode(text=" \n")]
+def test_nodes_without_text_are_left_out_unless_they_hold_media(parts):
+    bare = [ImageNode(id_="bare", image="aGk=", metadata={"note": "blue sky"}), TextNode(text=" \n")]
     with_text = ImageNode(id_="with-text", image="aGk=", text="blue sky over green grass")
     selected = MeVePostprocessor.make(**parts).postprocess_nodes(
         [NodeWithScore(node=node) for node in (*bare, with_text)], query_str=BLUE
     )
-    assert [(each.node.node_id, each.node.image) for each in selected] == [("with-text", "aGk=")]
+    assert [(each.node.node_id, each.node.image) for each in selected] == [("with-text", "aGk="), ("bare", "aGk=")]
     assert MeVeRetriever.from_nodes([*bare, with_text], **parts).retrieve(BLUE)[0].node.node_id == "with-text"
 
 

@@ -40,7 +40,7 @@ def test_small_talk_states_nothing(text):
     "text",
     [
         "Haha, thanks, you made my day.", "lol never mind", "Hahaha you're killing me!", "Lol, I can't even.",
-        "omg I'm dying", "Whoops, my bad.", "Never mind, I figured it out.", "Hehe, I knew you'd say that.",
+        "omg I'm dead", "Whoops, my bad.", "Never mind, I figured it out.", "Hehe, I knew you'd say that.",
         "I owe you one!", "I'm just kidding.", "Nevermind, forget I asked.", "Hahah I'm speechless.", "rofl good one",
         "Ugh, my mistake.", "You crack me up, lol.", "Ha, I walked right into that one.",
         "haha I can\u2019t stop laughing", "Haha you know me too well.", "lol I was just teasing",
@@ -54,7 +54,7 @@ def test_banter_states_nothing(text):
     "text",
     [
         "Haha, yeah, I'm allergic to nuts.", "lol I've got three cats", "Haha, thanks, I'm a nurse so I know.",
-        "omg I'm dying to see Japan, we fly there in May", "Never mind the cost, I have a budget of 5000 euros.",
+        "omg I'm dead to see Japan, we fly there in May", "Never mind the cost, I have a budget of 5000 euros.",
         "lol never mind that, my sister Anna lives in Kiel", "Haha, you made my day, I got the job at Siemens!",
         "lol my bad, I meant my appointment is on Friday", "You crack me up, I'm vegan.", "I can't stop smoking.",
         "I can't even drive, I never got a licence.", "My bad knee is the left one.", "I owe my brother 200 euros.",

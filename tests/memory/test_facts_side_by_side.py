@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from meve.memory._contradiction.trained import TrainedUpdateJudge
 from tests.memories import open_memory
 
 JOB = """
@@ -55,6 +56,13 @@ NEWS = [
     ("I keep bees in the garden.", "I've moved the hives."),
     ("I have a cat.", "I found the cat again."),
     ("I drink my coffee black.", "I bought a new coffee machine."),
+    ("From June on I'll work at Dr. Seidel's practice.", "I no longer work at St. Georg."),
+    ("I work at Siemens.", "I no longer work at Bosch."),
+]
+ENDS = [
+    ("I can't find my keys.", "I found my keys again."),
+    ("I'm unemployed.", "I found a job again."),
+    ("I work at Bosch.", "I no longer work at Bosch."),
 ]
 
 
@@ -67,6 +75,11 @@ def test_news_of_one_day_or_of_another_thing_ends_nothing(file, clock):
         memory.maintain()
         kept = [len(memory.list(user_id=f"user {n}")) for n in range(len(NEWS))]
     assert [pair for pair, count in zip(NEWS, kept, strict=True) if count < 2] == []
+
+
+@pytest.mark.parametrize("pair", ENDS)
+def test_what_is_found_again_or_ended_by_name_replaces(pair):
+    assert TrainedUpdateJudge().judge(*pair).relation == "replaces"
 
 
 @pytest.mark.parametrize("step", [1, -1], ids=["in this order", "in the other order"])

@@ -1,6 +1,7 @@
 """Times that a question names: resolved against the clock, they rank memories added then higher and hide none."""
 
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from dateutil.easter import easter
@@ -212,6 +213,14 @@ def test_times_are_understood_as_people_say_them(half, least):
     found = [(find_time(question, phrases.NOW), meant, other) for question, meant, other in phrases.TIMES[half::2]]
     assert sum(t is not None and t.contains(noon(m)) and not t.contains(noon(o)) for t, m, o in found) >= least
     assert [question for question in phrases.NOT_TIMES[half::2] if find_time(question, phrases.NOW)] == []
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Prague", "America/New_York"])
+@pytest.mark.parametrize("time", ["on 0001-01-01", "around 1 January 0001", "around 0001-01-02", "in Q1 0001",
+                                  "the weekend of 2 January 0001", "in early February 0001", "at Easter 0000",
+                                  "since 0001-01-01", "before 0001-01-03"])  # fmt: skip
+def test_times_at_the_beginning_of_the_calendar_name_none(time, zone):
+    assert find_time(f"What did I do {time}?", datetime(2026, 5, 20, tzinfo=ZoneInfo(zone))) is None
 
 
 @pytest.mark.parametrize("year", range(1990, 2040))

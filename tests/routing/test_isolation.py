@@ -48,6 +48,15 @@ def test_former_versions_of_a_hidden_memory_are_not_read(static_memory, question
     assert router.recall(question).text == ""
 
 
+def test_former_value_that_is_hidden_itself_is_not_read(static_memory):
+    old = static_memory.add("My phone number is 111.", user_id="alice", source="chat_user")
+    static_memory.supersede(old.id, "My phone number is 222.", user_id="alice", source="chat_user")
+    static_memory._writer.hide(user_key("alice"), old.id, "a model asked to forget it")
+    text = MemoryRouter(static_memory, user_id="alice").recall(QUESTIONS_FOR_FORMER[0]).text
+    assert "222" in text
+    assert "111" not in text
+
+
 def test_expired_and_erased_memories_are_not_read(memory, clock):
     memory.add("I went hiking to the lake.", user_id="alice", source="chat_user", ttl=timedelta(days=1))
     erased = memory.add("I went hiking to the castle.", user_id="alice", source="chat_user")

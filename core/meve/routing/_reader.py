@@ -1,13 +1,12 @@
 """Searches one user's memory for a router, and logs only what is handed out."""
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
 from meve._telemetry import count
-from meve.errors import QueryError, UnknownIdError
+from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
@@ -69,8 +68,8 @@ class MemoryReader:
             candidates: the maximum number of memories that are ranked.
             since: leave out memories that were added before this moment.
             until: leave out memories that were added at this moment or later.
-            history: whether memories that another one replaced may be found; not those of which the last version is
-                archived, as after a tool's `forget`.
+            history: whether memories that another one replaced may be found; not archived ones, which a tool's `forget`
+                may have hidden.
 
         Raises:
             QueryError: the text is blank.
@@ -101,18 +100,9 @@ class MemoryReader:
                     passage=p.passage, origin=p.origin, scores=scores[p.passage.id], score=p.score, tokens=p.tokens
                 )
                 for p in recall.passages
-                if not (isinstance(p.passage, MemoryPassage) and self._is_hidden(p.passage.record))
+                if not (isinstance(p.passage, MemoryPassage) and p.passage.record.archived)
             ),
         )
-
-    def _is_hidden(self, record: MemoryRecord) -> bool:
-        """Return whether a record and what replaced it last are archived, so that nobody should see either."""
-        if not record.archived:
-            return False
-        with suppress(UnknownIdError):
-            while record.superseded_by is not None:
-                record = self.memory.get(record.superseded_by, user_id=self.user_id)
-        return record.archived
 
     def verify(self, question: str, candidates: list[Candidate]) -> FloatArray:
         """Return the probability that each memory answers a question, by the memory's verifier, shape (n,).

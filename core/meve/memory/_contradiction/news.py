@@ -30,6 +30,9 @@ bent bit blew bound broke brought built burnt caught chose cut dealt dug drew fe
 froze grew held heard hid hit hung hurt kept knew laid lent let lit lost made met put rang rode rose sang sat sent set
 shook shot shut spent spoke spilt stole stood stuck swept taught threw told tore understood woke wore wrote
 """
+_LOST = frozenset(
+    ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
+)
 _IRREGULAR = frozenset(_IRREGULAR_PASTS.split()).union(_PASTS.values())
 """Irregular verbs in the past tense."""
 _PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
@@ -74,7 +77,12 @@ def happened_once(old: Claim, new: Claim) -> bool:
     text = " ".join(new.words)
     is_event = new.is_event or not _IRREGULAR.isdisjoint(new.words[1:3])
     is_once = "again" in new.words or _ON_DATE.search(text) or _ON_WEEKDAY.search(text)
-    return is_event and bool(is_once) and not (old.is_event or new.changed or _FOR_GOOD.search(text))
+    return is_event and bool(is_once) and not (_is_lost(old) or old.is_event or new.changed or _FOR_GOOD.search(text))
+
+
+def _is_lost(old: Claim) -> bool:
+    """Return whether a statement tells a lack or a loss, which finding the thing again ends."""
+    return old.is_negative or not _LOST.isdisjoint(old.words)
 
 
 def moves_another_thing(old: Claim, new: Claim) -> bool:

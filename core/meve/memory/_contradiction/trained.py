@@ -202,11 +202,20 @@ def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
     if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
-    if moves_another_thing(old, new):
+    if moves_another_thing(old, new) or _ends_another(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
     return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
+
+
+def _ends_another(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement ends what the older one tells with another name.
+
+    "I work at Siemens" and "I no longer work at Bosch".
+    """
+    is_same_kind = not old.content.isdisjoint(map(stem, VERBS & new.word_set))
+    return new.ended and is_same_kind and bool(old.names and new.names) and old.names.isdisjoint(new.names)
 
 
 def _adds_detail(old: Claim, new: Claim) -> bool:

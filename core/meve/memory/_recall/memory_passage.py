@@ -70,8 +70,11 @@ class MemoryPassage(Passage):
 
     @property
     def day(self) -> datetime:
-        """When the memory was added, in the time zone."""
-        return self.record.created_at.astimezone(self.zone)
+        """When the memory was added, in the time zone; in UTC at the ends of the calendar."""
+        try:
+            return self.record.created_at.astimezone(self.zone)
+        except OverflowError:
+            return self.record.created_at
 
     @property
     def _source(self) -> str:

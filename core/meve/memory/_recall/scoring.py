@@ -9,7 +9,6 @@ import numpy as np
 from meve._frozen import make_frozen
 from meve.conversation.outcomes import OutcomeStatistics
 from meve.errors import ConfigurationError
-from meve.memory._recall.health_order import put_latest_first
 from meve.memory._recall.memory_passage import FrameTokens, MemoryPassage
 from meve.memory._recall.tellers import find_teller
 from meve.memory._recall.time_expressions import TimeWindow
@@ -129,7 +128,7 @@ class PolicyScorer:
         scores = weights.similarity * relevances + weights.reflection * reflections + weights.boost * boosts
         if weights.outcome:
             scores += weights.outcome * (2 * np.array([self._outcomes(record).expected for record in records]) - 1)
-        return put_latest_first(records, np.asarray(np.maximum(scores, 0.0), dtype=np.float32))
+        return np.asarray(np.maximum(scores, 0.0), dtype=np.float32)
 
     def _reflections(self, passages: Sequence[MemoryPassage]) -> list[float]:
         """Return the current reflection scores, from 0 to 100; the store tells when idle records were last recalled."""

@@ -226,11 +226,12 @@ def _shift(relation: str, found: _Found, now: datetime) -> Window:
 
 
 def _compute_safely(named: Mapping[str, str], now: datetime) -> Window | None:
-    """Return the time of an expression by its named parts; None for a day that no calendar has."""
+    """Return the time of an expression by its named parts; None for one that no calendar has, or before all others."""
     try:
-        return _compute(named, now)
+        window = _compute(named, now)
     except (ValueError, OverflowError):
         return None
+    return window if window and window[0].year > FIRST_YEAR and window[0] < window[1] else None
 
 
 def _compute(named: Mapping[str, str], now: datetime) -> Window | None:
