@@ -107,7 +107,7 @@ def test_number_of_connections_stands_in_the_url(url):
         assert "connections=2" in memory.location["file"]
 
 
-@pytest.mark.parametrize(("setting", "message"), [("connections=1", "from 2 on, got '1'"), ("prepared=0", "on or off")])
+@pytest.mark.parametrize(("setting", "message"), [("connections=1", "from 2 to 10,000"), ("prepared=0", "on or off")])
 def test_invalid_setting_in_the_url_is_named(url, setting, message):
     with pytest.raises(ConfigurationError, match=message):
         open_memory(MemoryUrl(f"{url}&{setting}", url.keys))
