@@ -299,9 +299,8 @@ def _split_off(url: str) -> tuple[str, dict[str, str]]:
     for each in query.split("&"):
         name, _, value = each.partition("=")
         if name == "connections" and not (value.isdecimal() and 2 <= int(value) <= 10_000):
-            raise ConfigurationError(
-                "connections in a PostgreSQL URL must be a number from 2 to 10,000, got another value"
-            )
+            # the value isn't shown: after a "?" in a password it may be a part of it
+            raise ConfigurationError("connections in a PostgreSQL URL must be a number from 2 to 10,000")
         if name == "prepared" and value not in ("on", "off"):
             raise ConfigurationError(f"prepared in a PostgreSQL URL must be on or off, got {value!r:.40}")
         if name in ("connections", "prepared"):

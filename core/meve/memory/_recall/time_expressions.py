@@ -70,7 +70,7 @@ class _Found:
     start: int
     end: int
     window: Window | None
-    """None if it names a time that can't be told."""
+    """None if it can't be computed which time is meant."""
     named: Mapping[str, str]
 
 

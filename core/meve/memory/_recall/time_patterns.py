@@ -13,7 +13,7 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 COUNTS = ("an", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _NUMBER = rf"(?:\d{{1,3}}|a|{'|'.join(COUNTS)})"
 VAGUE = {"couple of": (1, 3), "few": (2, 5), "several": (3, 8)}
-"""How few and how many units vague words mean."""
+"""The least and the most units that a vague word stands for."""
 _COUNT = rf"(?:a\ )?(?:couple\ of|few|several)|{_NUMBER}"
 _UNIT = "minute|hour|day|week|weekend|fortnight|month|quarter|year"
 _SEASON = "|".join(SEASONS)
@@ -95,12 +95,12 @@ BEFORE = frozenset({"before", "prior to", "until", "till", "up to", "by", "as of
 RANGE = re.compile(r" (?:and|to|until|till|through) ", re.IGNORECASE)
 ONWARDS = re.compile(r" on(?:wards?)?\b", re.IGNORECASE)
 MORE = re.compile(rf"(?x){_AND}(?:in\ |on\ |during\ )?", re.IGNORECASE)
-"""What stands before a further time: `in May or in June`."""
+"""The words between two times of a list, such as `or in` of `in May or in June`."""
 CLAUSE = re.compile(
     r"['\u2019]s\b|,? (?:is|was|has|had|will|can|does|did|isn|wasn|came|left|got|met|went|moved|\w{2,20}ed)\b",
     re.IGNORECASE,
 )
-"""What follows a word that only looks like a time, as in `since May left`, or names no end, as in `since 2024 was`."""
+"""Words after which the word before is no time, such as `left` in `since May left`, or begins another clause."""
 LISTING = re.compile(
     r"\W{0,9}(?:please )?(?:list|count|show|name|find|give|tell|recap|sum|summari[sz]e|what|which|how|who|where)\b",
     re.IGNORECASE,

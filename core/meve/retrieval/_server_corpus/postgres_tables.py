@@ -1,4 +1,4 @@
-"""What collections in a PostgreSQL database share: the table that lists them, and pgvector."""
+"""Set up a PostgreSQL database for collections: the table that lists them, and pgvector."""
 
 from typing import Any
 
