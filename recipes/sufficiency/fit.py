@@ -41,11 +41,12 @@ NAMES = {"static": "meve-sufficiency-1", "minilm": "meve-sufficiency-2"}
 """By embedder: with MiniLM the verdicts weigh its vectors too."""
 MOST = 150
 """Questions per set for the fit."""
-THRESHOLDS = {"minilm": 0.425}
+THRESHOLDS = {"minilm": 0.41}
 """The threshold by embedder; where there is none, the one of the best balanced accuracy. With MiniLM the mean balanced
-accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.425 is the least,
-in steps of 0.005, at which at most a tenth of the unanswerable questions has a context that is called sufficient, both
-with all files of the manuals and with two fifths of them: other files move the estimates by some 0.01."""
+accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.41 was the least,
+in steps of 0.005, at which at most a tenth of the unanswerable questions had a context that was called sufficient,
+before definitions were separated. Since then it is 0.425, by which HotpotQA loses recall in
+`tests/evaluation/test_gate.py`."""
 
 
 def main() -> None:
