@@ -80,7 +80,11 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     filled("maintain", "--yes")
     [left] = [r["id"] for r in read_json(filled("list", "--user", "bob", "--json"))]
     [gone] = {"one", "two"} - {left}
-    assert "(superseded)" in filled("list", "--user", "bob", "--superseded").stdout
+    listed = filled("list", "--user", "bob").stdout
+    assert listed.startswith("1 memory; not listed: 1 replaced (--superseded)\n")
+    listed = filled("list", "--user", "bob", "--superseded").stdout
+    assert listed.startswith("2 memories\n")
+    assert '(superseded by "Tomatoes want water in the evening.")' in listed
     records = {r["id"]: r for r in read_json(filled("list", "--user", "bob", "--superseded", "--json"))}
     end = datetime.fromisoformat(records[gone]["expires_at"])
     restored = filled("restore", gone, "--user", "bob").stdout
@@ -112,22 +116,53 @@ def test_search_tells_what_is_left_out_and_shows_it_on_request(filled):
     filled("add", "The shop opens at 8 on weekdays.", "--user", "bob", *secret, "old-secret")
     filled("add", "The shop opens at 7 on weekdays.", "--user", "bob", *secret, "secret")
     before = filled(*question).stdout
-    assert 'left out: nine, "The shop opens at 9 on weekdays.": ten says otherwise, and is newer or better' in before
+    says = 'ten ("The shop opens at 10 on weekdays.") says otherwise, and is newer or better'
+    assert f'left out: nine, "The shop opens at 9 on weekdays.": {says}\n' in before
     filled("maintain", "--yes")
     after = filled(*question).stdout
-    text = '"The shop opens at 9 on weekdays."'
-    pattern = rf"^left out: nine, {text}: replaced by ten since 20.+ UTC \(another number than ten\)$"
-    assert re.search(pattern, after, re.M)
+    by = r'replaced since 20.+ UTC by ten \("The shop opens at 10 on weekdays."\): another number than ten'
+    assert re.search(rf'^left out: nine, "The shop opens at 9 on weekdays.": {by}$', after, re.M)
     assert "secret" not in before + after
     assert list(read_json(filled(*question, "--json"))["left_out"]) == ["nine"]
     assert "left out: old-secret" in filled(*question, "--private").stdout
-    for option in ("--include-superseded", "--superseded"):
-        shown = filled(*question, option).stdout
-        assert "opens at 9" in shown
-        assert re.search(r"^\[\d\] nine: replaced by ten since .+ \(another number than ten\)$", shown, re.M)
-        assert "left out" not in shown
-    why = filled("explain", "shop", "--user", "bob", "--include-superseded").stdout
-    assert "replaced by ten (another number than ten)" in why
+    shown = filled(*question, "--superseded").stdout
+    assert "opens at 9" in shown
+    assert re.search(rf"^\[\d\] nine: {by}$", shown, re.M)
+    assert "left out" not in shown
+
+
+def test_explain_tells_what_replaced_a_memory_and_takes_its_id(filled):
+    for name, hour in (("nine", 9), ("ten", 10)):
+        filled("add", f"The shop opens at {hour} on weekdays.", "--user", "bob", "--source", "doc", "--id", name)
+    filled("maintain", "--yes")
+
+    def explain(*arguments):
+        return read_json(filled("explain", *arguments, "--user", "bob", "--json"))
+
+    assert [e["record"]["id"] for e in explain("shop")] == ["ten"]
+    assert {e["record"]["id"] for e in explain("shop", "--superseded")} == {"nine", "ten"}
+    (nine,) = explain("nine")
+    assert (nine["score"], nine["replacement"]["text"]) == (None, "The shop opens at 10 on weekdays.")
+    shown = filled("explain", "nine", "--user", "bob").stdout.splitlines()
+    assert shown[:2] == [
+        "nine: The shop opens at 9 on weekdays.",
+        '  replaced by "The shop opens at 10 on weekdays."',
+    ]
+    assert "score" not in shown[2]
+    assert [e["record"]["id"] for e in explain("t" * 600)] == ["ten"]  # no id has so many characters
+    of_alice = read_json(filled("explain", "nine", "--user", "alice", "--json"))
+    assert "nine" not in [e["record"]["id"] for e in of_alice]
+
+
+def test_replacement_of_a_private_class_is_told_only_with_private_memories(filled, tmp_path):
+    filled("add", "The shop opens at 9 on weekdays.", "--user", "bob", "--source", "doc", "--id", "nine")
+    with GovernedMemory.open(tmp_path / "memory.db") as opened:
+        opened.supersede("nine", "The shop opens at 10.", user_id="bob", policy_class="private", source="doc")
+    question = ("search", "When does the shop open on weekdays?", "--user", "bob", "--superseded")
+    assert "opens at 9" in filled(*question).stdout
+    assert "opens at 10" not in filled(*question).stdout
+    assert 'by "The shop opens at 10."' not in filled(*question).stdout
+    assert "opens at 10" in filled(*question, "--private").stdout
 
 
 def test_search_reads_what_held_at_a_moment(filled):
@@ -259,7 +294,7 @@ def test_kept_head_shows_that_the_end_of_the_log_is_gone(meve, filled, tmp_path)
     assert read_json(filled("audit", "--head", "--json"))["digest"] == head.partition(":")[2]
     verified = filled("verify", "--head", head)
     assert verified.exit_code == 0
-    assert "(only a log with an audit key covers them)" in verified.stdout
+    assert "this finds accidental damage to the log" in verified.stdout
     assert filled("verify", "--head", before).exit_code == 0
     result = meve("memory", "verify", "--head", head, "--file", tmp_path / "older" / "memory.db")
     assert (result.exit_code, "fewer than the head that was kept" in result.stdout) == (1, True)

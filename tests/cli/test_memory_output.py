@@ -37,7 +37,8 @@ def test_export_as_text_tells_all_memories_and_the_log(shop, tmp_path):
     shop("maintain", "--yes")
     shop("add", "Line one.\nLine two.", "--user", "bob", "--id", "lines")
     shown = shop("export", "--user", "bob", "--format", "text").stdout
-    for words in ("Memories (2)", "Replaced memories (1)", "opens at 9", "now new", "Line two.", "supersede old: new"):
+    newer = 'replaced by new: "The shop opens at 10 on weekdays."'
+    for words in ("Memories (2)", "Replaced memories (1)", "opens at 9", newer, "Line two.", "supersede old: new"):
         assert words in shown
     shop("export", "--user", "bob", "--format", "text", "--to", tmp_path / "bob.txt")
     assert "opens at 9" in (tmp_path / "bob.txt").read_text()
@@ -59,6 +60,34 @@ def test_dry_run_of_maintenance_shows_the_texts_of_each_step(shop):
         "would be: 1 superseded",
         "superseded, of bob",
         "  old: The shop opens at 9 on weekdays.",
+        "    replaced by: The shop opens at 10 on weekdays.",
+    ]
+
+
+@pytest.mark.parametrize("command", [("forget", "new", "--user", "bob"), ("maintain",)])
+def test_erasure_without_a_terminal_asks_for_yes(shop, command):
+    refused = shop(*command)
+    assert refused.exit_code == 1
+    assert "error: nothing was erased: without a terminal, --yes must confirm it" in " ".join(refused.stderr.split())
+    assert len(json.loads(shop("list", "--user", "bob", "--superseded", "--json").stdout)) == 2
+    assert shop(*command, input="y\n").exit_code == 0
+
+
+def test_list_counts_what_it_leaves_out_and_stats_say_what_they_count(shop):
+    assert shop("list", "--user", "bob").stdout.splitlines()[0] == "2 memories"
+    shop("maintain", "--yes")
+    assert shop("list", "--user", "bob").stdout.splitlines()[0] == "1 memory; not listed: 1 replaced (--superseded)"
+    records, what, others = shop("stats").stdout.splitlines()
+    assert records == "2 records of 1 user, and 0 in the archive"
+    assert what == "(memories, messages and items; replaced, shared, and expired ones until `maintain` included)"
+    assert others.startswith("6 entries in the log, ")
+
+
+def test_verification_without_a_key_says_what_it_finds(shop):
+    assert shop("verify").stdout.splitlines() == [
+        "the log is intact: 5 entries",
+        "this finds accidental damage to the log; a memory that is made with an audit key (--key) also shows "
+        "deliberate changes, and changed memories",
     ]
 
 

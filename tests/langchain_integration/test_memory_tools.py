@@ -379,6 +379,24 @@ def test_private_memories_need_include_private(memory):
     assert "4711" in tools["explain"].invoke({"query": "What is my dog's number?"})
 
 
+def test_explain_takes_an_id_and_tells_what_replaced_the_memory_unless_that_is_private(memory):
+    for name, policy_class in (("zoo", "factual"), ("gym", "private")):
+        memory.add(f"The {name} opens at 9.", user_id="ann", id=name, source="doc")
+        memory.supersede(
+            name, f"The {name} opens at 10.", user_id="ann", id=f"new-{name}", source="doc", policy_class=policy_class
+        )
+    explain = build_tools(memory)["explain"]
+    told = explain.invoke({"query": "zoo"})
+    assert told.count("(id ") == 1
+    assert "The zoo opens at 9. (id zoo): added" in told
+    assert 'replaced by new-zoo; now: "The zoo opens at 10."' in told
+    assert "opens at 10" not in explain.invoke({"query": "gym"})
+    assert "new-gym)" not in explain.invoke({"query": "new-gym"})
+    assert 'now: "The gym opens at 10."' in build_tools(memory, search={"include_private": True})["explain"].invoke(
+        {"query": "gym"}
+    )
+
+
 def test_names_select_tools_and_unknown_name_is_refused(memory):
     assert [each.name for each in create_memory_tools(memory, names=["recall", "remember"])] == ["remember", "recall"]
     for odd in (["erase"], "recall"):

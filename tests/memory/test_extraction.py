@@ -146,7 +146,7 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
     assert new.valid_from == (begin if action == "update" else clock.now())
     assert memory.audit.events(record_id="lyon")[-1].action == logged
     assert [r.id for r in memory.list(user_id="ann", include_superseded=True) if r.is_closed] == ["lyon"]
-    explained = memory.explain("Where do I live in Lyon?", user_id="ann", include_archived=True)
+    explained = memory.explain("Where do I live in Lyon?", user_id="ann", include_superseded=True)
     assert "lyon" in [each.record.id for each in explained]
     memory.restore("lyon", user_id="ann")
     assert LYON in texts(memory)

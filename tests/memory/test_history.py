@@ -31,7 +31,8 @@ def test_superseded_record_is_read_on_request_or_as_of_an_earlier_time(memory, c
     begin = clock.now()
     add_old_and_new(memory, OLD, NEW)
     clock.advance(timedelta(days=1))
-    assert memory.maintain().superseded == {"alice": ["old"]}
+    report = memory.maintain()
+    assert (report.superseded, report.replaced_by) == ({"alice": ["old"]}, {"alice": {"old": "new"}})
     assert find(memory) == ["new"]
     assert sorted(find(memory, include_superseded=True)) == ["new", "old"]
     assert find(memory, as_of=begin) == ["old"]
@@ -317,9 +318,11 @@ def test_export_holds_the_history_apart(memory, clock):
     assert [r["id"] for r in data["records"]] == ["new"]
     (old,) = data["history"]
     assert (old["id"], old["superseded_by"], old["valid_to"]) == ("old", "new", data["records"][0]["valid_from"])
-    (each,) = [e for e in memory.explain(OLD, user_id="alice", include_archived=True) if e.record.id == "old"]
+    (each,) = [e for e in memory.explain(OLD, user_id="alice", include_superseded=True) if e.record.id == "old"]
     assert each.why.endswith("; replaced by new (another number than new)")
-    assert [e.record.id for e in memory.explain(OLD, user_id="alice")] == ["new"]
+    assert each.replacement.text == NEW
+    assert [e.record.id for e in memory.explain(OLD, user_id="alice", include_archived=True)] == ["new"]
+    assert [e.replacement for e in memory.explain(OLD, user_id="alice")] == [None]
 
 
 def test_audit_log_names_rule_evidence_and_inverse(memory, clock):

@@ -75,6 +75,9 @@ async def test_memory_is_remembered_recalled_updated_explained_and_forgotten(ser
         assert [event["action"] for event in account["events"]] == ["add", "retrieve"]
         second = await call("update", id=first["id"], text=f"Anna waters the {mode} roses on Fridays.")
         assert "Fridays" in (await call("explain", about=f"{mode} roses"))["text"]
+        former = await call("explain", about=first["id"])
+        assert [each["id"] for each in former["memories"]] == [first["id"]]
+        assert f'now: "Anna waters the {mode} roses on Fridays."' in former["text"]
         assert set((await call("forget", id=second["id"]))["erased"]) == {first["id"], second["id"]}
         assert "Fridays" not in (await call("recall", query=f"When are the {mode} roses watered?"))["text"]
 

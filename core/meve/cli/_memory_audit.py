@@ -1,5 +1,6 @@
 """`meve memory audit`, `verify` and `maintain`: the audit log, its signed checkpoints, and upkeep."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -15,6 +16,7 @@ from meve.cli._memory_options import (
     KeyFile,
     PolicyFile,
     Yes,
+    confirm,
     open_memory,
     parse_span,
     parse_user,
@@ -24,7 +26,7 @@ from meve.cli._memory_tables import print_events, print_texts, print_verificatio
 from meve.cli._render import format_count, print_line, write_json
 
 if TYPE_CHECKING:
-    from meve.memory import Action
+    from meve.memory import Action, GovernedMemory
 
 ALTERED_RECORDS = 4
 """Exit status of `verify` if the log is intact, and a memory isn't as it says."""
@@ -62,6 +64,14 @@ def audit(
         write_json([event.to_dict() for event in events])
     else:
         print_events(events)
+
+
+def _read_newer(
+    governed_memory: "GovernedMemory", owner: str | int | None, replaced_by: Mapping[str, str]
+) -> dict[str, str]:
+    """Return by id the texts of the memories that replace others; of a planned summary, which has none yet, a note."""
+    texts = read_texts(governed_memory, owner, replaced_by.values(), missing="(a summary, written when it is done)")
+    return {name: texts[newer] for name, newer in replaced_by.items()}
 
 
 def verify(
@@ -128,10 +138,14 @@ def maintain(
         raise typer.BadParameter("give --checkpoints and --checkpoint-key together")
     with open_memory(file, policy, key, checkpoints=signed) as governed_memory:
         if not dry_run and not yes:
-            typer.confirm("Erase memories that the policy no longer keeps?", abort=True, err=True)
+            confirm("Erase memories that the policy no longer keeps?")
         report = governed_memory.maintain(user_id=None if user is None else parse_user(user), dry_run=dry_run)
         planned = [
-            (f"{step}, of {'all users' if owner is None else owner}", read_texts(governed_memory, owner, ids))
+            (
+                f"{step}, of {'all users' if owner is None else owner}",
+                read_texts(governed_memory, owner, ids),
+                _read_newer(governed_memory, owner, report.replaced_by.get(owner, {})),
+            )
             for step in report.counts()
             for owner, ids in getattr(report, step).items()
             if dry_run and ids and not as_json
@@ -142,8 +156,8 @@ def maintain(
     else:
         summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
         print_line(f"would be: {summary}" if dry_run else summary)
-        for title, texts in planned:
+        for title, texts, newer in planned:
             print_line(title, "bold")
-            print_texts(texts)
+            print_texts(texts, newer)
         if left:
             print_line(f"{format_count(left, 'pair', 'pairs')} left to compare: run it again")

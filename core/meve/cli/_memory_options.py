@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import typer
 
 from meve._postgres import is_postgres_url
-from meve.errors import StorageError, UnknownIdError
+from meve.errors import ConfigurationError, StorageError, UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import Checkpoints, GovernedMemory
@@ -81,6 +82,7 @@ CheckpointFile = Annotated[Path | None, typer.Option(help="The file of the signe
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask before erasing.")]
 Archived = Annotated[bool, typer.Option("--archived", help="Include archived memories.")]
+Superseded = Annotated[bool, typer.Option("--superseded", help="Include memories that another one replaced.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
 Agent = Annotated[str | None, typer.Option(help="The agent's id.", metavar="ID")]
 Run = Annotated[str | None, typer.Option(help="The run's id.", metavar="ID")]
@@ -156,18 +158,36 @@ def explain_unknown_id(user: str, id: str | None) -> Iterator[None]:
         raise UnknownIdError(f"no memory {id!r:.80} of {user}: {command} lists all") from cause
 
 
-def read_texts(governed_memory: "GovernedMemory", user_id: str | int | None, ids: Iterable[str]) -> dict[str, str]:
+def confirm(question: str) -> None:
+    """Ask before an erasure.
+
+    Raises:
+        Abort: the answer is no.
+        ConfigurationError: there is nobody to ask.
+    """
+    try:
+        typer.confirm(question, abort=True, err=True)
+    except typer.Abort:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise
+        typer.echo(err=True)  # ends the line of the question
+        raise ConfigurationError("nothing was erased: without a terminal, --yes must confirm it") from None
+
+
+def read_texts(
+    governed_memory: "GovernedMemory", user_id: str | int | None, ids: Iterable[str], *, missing: str = "(expired)"
+) -> dict[str, str]:
     """Return the texts of a user's memories by id; a note in brackets for one that has none to show."""
-    return {id: _read_text(governed_memory, user_id, id) for id in ids}
+    return {id: _read_text(governed_memory, user_id, id, missing) for id in ids}
 
 
-def _read_text(governed_memory: "GovernedMemory", user_id: str | int | None, id: str) -> str:
+def _read_text(governed_memory: "GovernedMemory", user_id: str | int | None, id: str, missing: str) -> str:
     if user_id is None:
         return "(shared)"
     try:
         return governed_memory.get(id, user_id=user_id).text
     except UnknownIdError:
-        return "(expired)"
+        return missing
     except StorageError:
         return "(unreadable)"
 

@@ -22,22 +22,47 @@ if TYPE_CHECKING:
     from meve.memory._audit.chain import AuditEvent, AuditVerification
 
 
+_HIDDEN = {"--superseded": "replaced", "--archived": "archived", "--messages": "messages"}
+"""What `list` leaves out unless an option is given."""
+
+
 def format_expiry(record: "MemoryRecord") -> str:
     """Return until when a memory is kept."""
     return "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def print_records(records: list["MemoryRecord"]) -> None:
-    """Print a table; narrow terminals leave sources and hours out, and tags appear only if a memory has any."""
+def find_option(record: "MemoryRecord", shown: Mapping[str, bool]) -> str | None:
+    """Return the option of `list` that a memory needs to be listed; None if it is listed.
+
+    Args:
+        record: the memory.
+        shown: by option, whether it is given.
+    """
+    needed = {"--superseded": record.is_closed, "--archived": record.archived, "--messages": record.kind == "message"}
+    return next((option for option, is_needed in needed.items() if is_needed and not shown[option]), None)
+
+
+def print_records(records: list["MemoryRecord"], replacements: Mapping[str, str], hidden: Mapping[str, int]) -> None:
+    """Print a table; narrow terminals leave sources and hours out, and tags appear only if a memory has any.
+
+    Args:
+        records: the memories.
+        replacements: the texts of what replaced some of them, by id.
+        hidden: how many others there are, by the option that lists them.
+    """
     tags = ["tags"] * any(r.tags for r in records)
     is_wide = get_console().width >= NARROW_WIDTH
     source = ["source"] * is_wide
     columns = ("added", "id", "text", *tags, "class", *source, "score", "until")
-    grid = table(
-        format_count(len(records), "memory", "memories"), *columns, right=("score",), fold=("id", "text", "tags")
-    )
+    title = format_count(len(records), "memory", "memories")
+    if hidden:
+        title += f"; not listed: {', '.join(f'{hidden[each]:,} {_HIDDEN[each]} ({each})' for each in sorted(hidden))}"
+    grid = table(title, *columns, right=("score",), fold=("id", "text", "tags"))
     for r in records:
-        marks = " (on hold)" if r.hold else " (superseded)" if r.is_closed else ""
+        marks = " (on hold)" if r.hold else ""
+        if r.is_closed:
+            newer = replacements.get(r.superseded_by or "")
+            marks += " (superseded)" if newer is None else f' (superseded by "{format_beginning(newer)}")'
         shown = {
             "added": f"{r.created_at:%Y-%m-%d}",
             "id": r.id.translate(UNPRINTABLE),
@@ -52,10 +77,12 @@ def print_records(records: list["MemoryRecord"]) -> None:
     print_table(grid)
 
 
-def print_texts(texts: Mapping[str, str]) -> None:
-    """Print ids and the beginnings of their texts."""
+def print_texts(texts: Mapping[str, str], newer: Mapping[str, str] | None = None) -> None:
+    """Print ids and the beginnings of their texts; of some, also the text by which they are replaced."""
     for name, text in texts.items():
         print_line(f"  {name}: {format_beginning(text)}")
+        if newer is not None and name in newer:
+            print_line(f"    replaced by: {format_beginning(newer[name])}")
 
 
 def print_kept(report: "ErasureReport") -> None:
@@ -94,16 +121,20 @@ def print_verification(result: "AuditVerification") -> None:
     if result.broken_at is not None:
         print_line(f"the log is intact only up to entry {result.events}: {result.problem}", "bold red")
         return
-    note = "" if result.keyed else "; without a key, deliberate changes can go unnoticed"
-    print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}{note}", "green")
+    print_line(f"the log is intact: {format_count(result.events, 'entry', 'entries')}", "green")
     if result.checkpoints:
         print_line(f"as signed: {format_count(result.checkpoints, 'checkpoint', 'checkpoints')}", "green")
     if result.records:
         print_line(f"as the log says: {format_count(result.records, 'memory', 'memories')}", "green")
-    if result.not_covered:
-        why = "" if result.keyed else " (only a log with an audit key covers them)"
+    if not result.keyed:
+        print_line(
+            "this finds accidental damage to the log; a memory that is made with an audit key (--key) also shows "
+            "deliberate changes, and changed memories",
+            "dim",
+        )
+    elif result.not_covered:
         count = format_count(result.not_covered, "memory", "memories")
-        print_line(f"not covered by the log: {count}{why}", "yellow")
+        print_line(f"not compared with the log: {count}, written before the log had a key", "dim")
     for each in result.differences:
         user = "all users" if each.user_id is None else each.user_id
         name = f"{each.record_id} of {user}".translate(UNPRINTABLE)

@@ -1,5 +1,6 @@
 """`meve memory`: reads and changes a governed memory in a file."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -8,7 +9,7 @@ from meve.cli._error_handling import handle_errors
 from meve.cli._memory_audit import audit, maintain, verify
 from meve.cli._memory_certificate import certificate
 from meve.cli._memory_copy import copy
-from meve.cli._memory_history import describe_closed, find_left_out, parse_moment
+from meve.cli._memory_history import describe_closed, find_left_out, parse_moment, read_replacements
 from meve.cli._memory_options import (
     SOURCES,
     Agent,
@@ -20,8 +21,10 @@ from meve.cli._memory_options import (
     PolicyFile,
     Reason,
     Run,
+    Superseded,
     User,
     Yes,
+    confirm,
     explain_unknown_id,
     keep_opening,
     open_memory,
@@ -30,6 +33,7 @@ from meve.cli._memory_options import (
     read_texts,
 )
 from meve.cli._memory_tables import (
+    find_option,
     format_event,
     format_expiry,
     print_kept,
@@ -40,6 +44,7 @@ from meve.cli._memory_tables import (
 )
 from meve.cli._memory_transfer import export, import_, reembed
 from meve.cli._render import format_beginning, format_count, print_line, print_text, write_json
+from meve.errors import PassageError, UnknownIdError
 
 if TYPE_CHECKING:
     from meve.memory import ErasureReport
@@ -107,9 +112,7 @@ def search(
     run: Run = None,
     private: Annotated[bool, typer.Option("--private", help="Include private memories.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Keep only memories that the verifier accepts.")] = False,
-    superseded: Annotated[
-        bool, typer.Option("--include-superseded", "--superseded", help="Include replaced memories, with a mark.")
-    ] = False,
+    superseded: Superseded = False,
     as_of: Annotated[
         str | None, typer.Option(help="What held at a moment, such as 2026-05-01 or 2026-05-01T12:00+02:00.")
     ] = None,
@@ -125,10 +128,11 @@ def search(
         )  # fmt: skip
         classes = governed_memory.policy.classes.items()
         hidden = [name for name, rule in classes if rule.on_request and not private]
-        about = governed_memory.explain(query, user_id=parse_user(user), limit=50, include_archived=True)
-        left_out = find_left_out(recall, about, hidden) if not superseded and as_of is None else {}
+        former = superseded or as_of is not None
+        left_out = {} if former else find_left_out(governed_memory, parse_user(user), recall, query, hidden)
         texts = read_texts(governed_memory, parse_user(user), left_out)
-    replaced = {record.id: describe_closed(record) for record in recall.records if record.is_closed}
+        newer = read_replacements(governed_memory, parse_user(user), recall.records, hidden)
+    replaced = {record.id: describe_closed(record, newer) for record in recall.records if record.is_closed}
     if as_json:
         write_json({**recall.to_dict(), "superseded": replaced, "left_out": left_out})
         return
@@ -152,54 +156,66 @@ def list_(
     run: Run = None,
     tag: Annotated[list[str] | None, typer.Option(help="Only memories with this tag; may be repeated.")] = None,
     archived: Archived = False,
-    superseded: Annotated[bool, typer.Option("--superseded", help="Include replaced memories.")] = False,
+    superseded: Superseded = False,
     messages: Annotated[bool, typer.Option("--messages", help="Include messages of conversations.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List a user's memories, the oldest first."""
+    """List a user's memories, the oldest first, and count those that it leaves out.
+
+    Shared memories aren't listed.
+    """
     with open_memory(file, policy, key) as governed_memory:
-        records = governed_memory.list(
-            user_id=parse_user(user),
-            session_id=session,
-            agent_id=agent,
-            run_id=run,
-            tags=tag or None,
-            include_archived=archived,
-            include_superseded=superseded,
-            include_messages=messages,
-        )
+        every = governed_memory.list(
+            user_id=parse_user(user), session_id=session, agent_id=agent, run_id=run, tags=tag or None,
+            include_archived=True, include_superseded=True, include_messages=True,
+        )  # fmt: skip
+        shown = {"--superseded": superseded, "--archived": archived, "--messages": messages}
+        hidden = {record.id: option for record in every if (option := find_option(record, shown))}
+        records = [record for record in every if record.id not in hidden]
+        texts = read_replacements(governed_memory, parse_user(user), records)
     records.sort(key=lambda record: record.created_at)
     if as_json:
         write_json([record.to_dict() for record in records])
     else:
-        print_records(records)
+        print_records(records, texts, Counter(hidden.values()))
 
 
 def explain(
-    about: Annotated[str, typer.Argument(help="The text to search for.")],
+    about: Annotated[str, typer.Argument(help="A text to search for, or a memory's id.")],
     user: User,
     file: File,
     policy: PolicyFile = None,
     key: KeyFile = None,
-    archived: Annotated[
-        bool, typer.Option("--archived", "--include-superseded", help="Include archived and replaced memories.")
-    ] = False,
+    archived: Archived = False,
+    superseded: Superseded = False,
     history: Annotated[bool, typer.Option("--history", help="Print each entry of the audit log.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain what is remembered about a subject, and why."""
+    """Explain what is remembered about a subject, and why; or for an id, why this memory is kept.
+
+    An id is taken as such, whether the memory is archived or replaced, or not; any other text is searched for.
+    """
     with open_memory(file, policy, key) as governed_memory:
-        explanations = governed_memory.explain(about, user_id=parse_user(user), include_archived=archived)
+        try:
+            explanations = [governed_memory.explain_record(about, user_id=parse_user(user))]
+        except (UnknownIdError, PassageError):  # a text
+            explanations = governed_memory.explain(
+                about, user_id=parse_user(user), include_archived=archived, include_superseded=superseded
+            )
     if as_json:
         write_json([
             {"record": e.record.to_dict(), "score": e.score, "reflection": e.reflection, "why": e.why,
-             "archived": e.archived, "events": [event.to_dict() for event in e.events]}
+             "archived": e.archived, "replacement": None if e.replacement is None else e.replacement.to_dict(),
+             "events": [event.to_dict() for event in e.events]}
             for e in explanations
         ])  # fmt: skip
         return
     for each in explanations:
         print_line(f"{each.record.id}: {each.record.text}", "bold")
-        print_line(f"  score {each.score or 0:.2f}, reflection {each.reflection:.0f}; {each.why}")
+        if each.replacement is not None:
+            print_line(f'  replaced by "{each.replacement.text}"', "yellow")
+        score = "" if each.score is None else f"score {each.score:.2f}, "
+        print_line(f"  {score}reflection {each.reflection:.0f}; {each.why}")
         for line in map(format_event, each.events) if history else [summarise_events(each.events)]:
             print_line(f"  {line}", "dim")
     if not explanations:
@@ -243,7 +259,7 @@ def forget(
 
         if not dry_run and not yes:
             count = format_count(len(erase(dry_run=True).erased), "memory", "memories")
-            typer.confirm(f"Erase {count} of {user} for good?", abort=True, err=True)
+            confirm(f"Erase {count} of {user} for good?")
         report = erase(dry_run=dry_run)
         if dry_run and not as_json:
             print_line(f"would erase: {format_count(len(report.erased), 'memory', 'memories')}")
@@ -307,14 +323,21 @@ def hold(
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:
-    """Print the numbers of users, memories and log entries."""
+    """Print how much is stored of all users.
+
+    The records are memories, items and messages. They include replaced and shared ones, which `list` leaves out, and
+    expired ones until the next `maintain`.
+    """
     with open_memory(file, policy, key) as governed_memory:
         counts = governed_memory.stats()
     data = {name: getattr(counts, name) for name in ("users", "records", "archived", "events", "bytes")}
     if as_json:
         write_json(data)
-    else:
-        print_line(", ".join(format_count(number, name.removesuffix("s"), name) for name, number in data.items()))
+        return
+    records = format_count(counts.records, "record", "records")
+    print_line(f"{records} of {format_count(counts.users, 'user', 'users')}, and {counts.archived:,} in the archive")
+    print_line("(memories, messages and items; replaced, shared, and expired ones until `maintain` included)", "dim")
+    print_line(f"{format_count(counts.events, 'entry', 'entries')} in the log, {counts.bytes:,} bytes")
 
 
 _COMMANDS = (

@@ -67,6 +67,12 @@ class QueryInput(BaseModel):
     query: str = Field(description="what to look for, as the user would ask it, such as: Where do I live?")
 
 
+class ExplainInput(BaseModel):
+    """The arguments that the model passes."""
+
+    query: str = Field(description="what to look for, such as: Where do I live? Or the id of a memory")
+
+
 class UpdateInput(BaseModel):
     """The arguments that the model passes."""
 
@@ -229,24 +235,35 @@ class MemoryTools:
         return False
 
     def _explain(self, caller: ToolCaller, query: str) -> ToolResult:
-        text, visible = self.show_explanations(self.memory.explain(query, user_id=caller.user_id))
+        text, visible = self.explain(caller, query)
         account = [
             {"id": each.record.id, "why": each.why, "events": [event.to_dict() for event in each.events]}
             for each in visible
         ]
         return text, {"explained": account}
 
-    def show_explanations(self, explained: Iterable[Explanation]) -> tuple[str, list[Explanation]]:
+    def explain(self, caller: ToolCaller, about: str) -> tuple[str, list[Explanation]]:
+        """Return why the memory of an id, or those about a topic, are kept: as text for the model, and as a list."""
+        with suppress(UnknownIdError, PassageError):
+            return self.show_record(caller, about)
+        return self._show(self.memory.explain(about, user_id=caller.user_id))
+
+    def _show(self, explained: Iterable[Explanation]) -> tuple[str, list[Explanation]]:
         """Return the explanations that the tools may show, as text for the model and as a list."""
-        visible = [each for each in explained if each.record.policy_class in self._visible_classes]
-        lines = [f"{each.record.text} (id {each.record.id}): {each.why}" for each in visible]
+        classes = self._visible_classes
+        visible = [each for each in explained if each.record.policy_class in classes]
+        lines = []
+        for each in visible:
+            newer = each.replacement
+            now = f'; now: "{newer.text}"' if newer is not None and newer.policy_class in classes else ""
+            lines.append(f"{each.record.text} (id {each.record.id}): {each.why}{now}")
         return quote_texts(lines) or NO_MEMORY_MESSAGE, visible
 
     def show_record(self, caller: ToolCaller, record_id: str) -> tuple[str, list[Explanation]]:
         """Return why one memory is kept. Raise UnknownIdError for items, messages, archived and hidden ones."""
         with suppress(UnknownIdError):
             explained = self.memory.explain_record(record_id, user_id=caller.user_id)
-            text, visible = self.show_explanations([explained])
+            text, visible = self._show([explained])
             if visible and not explained.archived and explained.record.kind not in _HIDDEN_KINDS:
                 return text, visible
         raise _unknown(record_id, "explained")
@@ -288,6 +305,6 @@ TOOL_INPUTS: Mapping[str, tuple[type[BaseModel], str]] = {
         "Forgets a memory, when the user asks for it: erases what a model wrote, and hides what the user said, unless "
         "the program lets it erase that, too. The answer says which.",
     ),
-    "explain": (QueryInput, "Tells what is remembered about something, since when, and why."),
+    "explain": (ExplainInput, "Tells what is remembered about something, or a memory by its id: since when, and why."),
 }
 """By name: the arguments that the model passes, and what it is told about the tool."""

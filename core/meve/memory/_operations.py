@@ -236,22 +236,29 @@ class Operations(NotPicklable):
         return importer.run(data, format, dry_run=check_flag(dry_run, "dry_run"))
 
     def explain(
-        self, about: str, *, user_id: UserId, limit: int = 10, include_archived: bool = False
+        self,
+        about: str,
+        *,
+        user_id: UserId,
+        limit: int = 10,
+        include_archived: bool = False,
+        include_superseded: bool = False,
     ) -> builtins.list[Explanation]:
         """Return the memories about a topic, private ones included, each with its entries of the audit log.
 
         Args:
-            about: the topic.
+            about: the topic, as a text to search for; `explain_record` takes an id.
             user_id: whose memory.
             limit: the maximum number of records.
-            include_archived: whether to return archived records and those that another one replaced, too.
+            include_archived: whether to return archived records, too.
+            include_superseded: whether to return records that another one replaced, too.
 
         Raises:
             QueryError: `about` is blank.
         """
         query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000, include_superseded=include_archived,
+            max_tokens=1_000_000, include_superseded=include_superseded,
         )  # fmt: skip
         archived = self._searcher.look_in_archive(query) if include_archived else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]

@@ -28,6 +28,8 @@ class Explanation:
     """All entries of the audit log on it, oldest first."""
     archived: bool = False
     """Whether it is archived: searches leave it out."""
+    replacement: MemoryRecord | None = None
+    """The record that replaced it; None if nothing did, or if that record is gone."""
 
 
 def explain_recall(
@@ -62,6 +64,7 @@ def explain_record(
     rule += f"; {_describe_end(record)}" if record.is_closed else ""
     hold = f"; on hold: {record.hold}" if record.hold else ""
     shared = shared_scores.get(record.id) if record.user_id is None else None
+    newer = None if record.superseded_by is None else runtime.store.find(key, record.superseded_by)
     return Explanation(
         record=record,
         score=score,
@@ -69,6 +72,7 @@ def explain_record(
         why=f"{because}; {rule}{hold}",
         events=tuple(events),
         archived=hit.archived,
+        replacement=None if newer is None or newer.record.expired(runtime.clock.now()) else newer.record,
     )
 
 

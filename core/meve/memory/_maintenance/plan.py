@@ -46,6 +46,8 @@ class MaintenanceReport:
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that a newer one contradicts and replaces."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
+    replaced_by: dict[UserId | None, dict[str, str]] = field(default_factory=dict)
+    """By the id of each merged, superseded or summarised record, the id of the record that replaces it."""
     left_pairs: dict[UserId | None, int] = field(default_factory=dict)
     """The number of pairs that were left for the next maintenance (`merging.max_pairs`)."""
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
@@ -64,6 +66,7 @@ class MaintenanceReport:
                 getattr(self, name).setdefault(user, []).extend(ids)
         self.unreadable.update(other.unreadable)
         self.left_pairs.update(other.left_pairs)
+        self.replaced_by.update(other.replaced_by)
 
     def counts(self) -> dict[str, int]:
         """Return the number of records of each step."""
@@ -293,6 +296,7 @@ class MaintenancePlan:
         self._closed.setdefault(by.id, []).append(closed)
         self.log(closed, action, reason, rule=rule, evidence={"by": by.id, **evidence}, inverse="restore")
         self.note(where, record.id)
+        self.report.replaced_by.setdefault(user_of(self.user), {})[record.id] = by.id
 
     def archive(
         self,

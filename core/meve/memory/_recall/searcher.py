@@ -136,8 +136,7 @@ class Searcher:
             return index.standing(query.standing)
 
     def look_in_archive(self, query: MemoryQuery) -> Recall:
-        """Return the archived memories that answer a query, replaced or not."""
-        query = replace(query, scope=replace(query.scope, include_superseded=True))
+        """Return the archived memories that answer a query."""
         model = self.indexes.of(query.user).model
         return self._run(query, [self._archive(query.user, model), UserIndex(model)])
 

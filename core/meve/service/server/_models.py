@@ -81,8 +81,13 @@ class ForgetRequest(Model):
 class ExplainRequest(Model):
     """What to explain."""
 
-    about: Annotated[str, text_field(ID_LENGTH, "A topic; or a memory's id; or the `trace_id` of an earlier answer.")]
-    what: Annotated[Literal["topic", "memory", "trace"], Field(description="Which of these `about` is.")] = "topic"
+    about: Annotated[
+        str, text_field(ID_LENGTH, "A topic or a memory's id; or with `what: trace`, the `trace_id` of an answer.")
+    ]
+    what: Annotated[
+        Literal["topic", "memory", "trace"],
+        Field(description="`topic` also takes a memory's id; `memory` takes nothing else, and `trace` a `trace_id`."),
+    ] = "topic"
 
 
 class Dropped(Model):

@@ -147,7 +147,9 @@ class Inspection(OperationTable[Model]):
         memory, user_id = self._memory, caller.for_tools.user_id
         tools = MemoryTools.make(memory, (), None, "chat_user", "factual", recall=self._look)
         text, recall = tools.show_recall(caller.for_tools, request.query)
-        explained = memory.explain(request.query, user_id=user_id, limit=_ABOUT, include_archived=True)
+        explained = memory.explain(
+            request.query, user_id=user_id, limit=_ABOUT, include_archived=True, include_superseded=True
+        )
         texts = {record.id: record.text for record in [*recall.records, *(each.record for each in explained)]}
         for each in recall.trace.candidates:
             if each.id not in texts:

@@ -238,7 +238,7 @@ class Operations(OperationTable[models.Answer]):
         if request.what == "memory":
             text, explained = tools.show_record(who, request.about)
         else:
-            text, explained = tools.show_explanations(tools.memory.explain(request.about, user_id=who.user_id))
+            text, explained = tools.explain(who, request.about)
         return models.ExplainAnswer(text=text, memories=[_account(each) for each in explained], trace=None)
 
     @property
