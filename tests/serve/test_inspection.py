@@ -113,6 +113,9 @@ def test_replaced_memory_is_shown_with_its_history_and_restored(inspected):
     ]  # fmt: skip
     lists = inspected.post("list_memories", {"which": "replaced"}, OWNER).json()
     assert (lists["total"], lists["counts"]["current"], lists["counts"]["replaced"]) == (2, 1, 2)
+    assert {each["id"]: each["replacement"] for each in lists["memories"]} == {
+        "violin": "The violin is in the attic.", "attic": "The violin is sold.",
+    }  # fmt: skip
     assert inspected.post("restore_memory", {"id": "attic"}, OWNER).json()["memory"]["superseded_by"] is None
     assert inspected.post("list_memories", {}, OWNER).json()["counts"]["replaced"] == 1
 

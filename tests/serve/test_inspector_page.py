@@ -232,6 +232,7 @@ def test_lists_show_what_was_replaced_what_ends_and_a_part_of_the_text(page, sig
     page.keyboard.press("Tab")
     expect(page.get_by_label("Ending soon 1")).to_be_visible()
     page.get_by_text("Replaced").click()
+    expect(page.locator(".card")).to_contain_text("Now: Anna lives in Bergen.")
     page.get_by_role("button", name="Restore: Anna lives in Oslo.").click()
     expect(page.get_by_role("status")).to_contain_text("Restored")
     page.get_by_text("Current").click()

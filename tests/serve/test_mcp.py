@@ -159,6 +159,12 @@ async def test_llama_index_calls_the_tools(served):
     found = await tools["search_documents"].acall(query="Water tomatoes three times a week")
     assert "Water tomatoes" in found.content
     await tools["remember"].acall(text="Anna waters the lilies on Mondays.")
-    assert "Mondays" in (await tools["recall"].acall(query="When are the lilies watered?")).content
-    assert "lilies" in (await tools["explain"].acall(about="lilies")).content
+    recalled = (await tools["recall"].acall(query="When are the lilies watered?")).raw_output.structured_content
+    first = recalled["memories"][0]["id"]
+    assert "Mondays" in recalled["text"]
+    changed = await tools["update"].acall(id=first, text="Anna waters the lilies on Sundays.")
+    assert "Sundays" in (await tools["explain"].acall(about="lilies")).content
+    second = changed.raw_output.structured_content["id"]
+    erased = (await tools["forget"].acall(id=second)).raw_output.structured_content["erased"]
+    assert set(erased) == {first, second}
     await client.http_client.aclose()

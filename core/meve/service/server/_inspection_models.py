@@ -93,6 +93,7 @@ class Memory(Model):
     uses: int
     reflection: float = Field(description="How useful it was, from 0 to 100, as of now.")
     superseded_by: str | None
+    replacement: str = Field(description="The text of the memory that replaced it; empty if none did, or it is gone.")
     restored_at: str | None
     derived_from: list[str]
     flagged: str

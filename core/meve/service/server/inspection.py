@@ -295,6 +295,9 @@ class Inspection(OperationTable[Model]):
         text = _text_of(record)
         shared = scores.get(record.id) if record.user_id is None else None
         reflection = decay_reflection(record, self._memory.policy, self._memory.clock.now(), shared)
+        newer = ""
+        if record.superseded_by is not None and record.user_id is not None:
+            newer = self._find_text(record.user_id, record.superseded_by)
         return models.Memory(
             id=record.id, text=text if whole else _shorten(text), kind=record.kind, source=record.source,
             policy_class=record.policy_class, shared=record.user_id is None, tags=list(record.tags),
@@ -302,7 +305,7 @@ class Inspection(OperationTable[Model]):
             valid_from=_format(record.valid_from), valid_to=_format(record.valid_to),
             expires_at=_format(record.expires_at), touched_at=_format(record.touched_at),
             uses=(shared or record).uses, reflection=round(reflection, 2),
-            superseded_by=record.superseded_by, restored_at=_format(record.restored_at),
+            superseded_by=record.superseded_by, replacement=_shorten(newer), restored_at=_format(record.restored_at),
             derived_from=list(record.derived_from), flagged=record.flagged, hold=record.hold, pinned=record.pinned,
             archived=record.archived,
         )  # fmt: skip

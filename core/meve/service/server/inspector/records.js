@@ -24,6 +24,7 @@ function drawCard({ memory, note = null }, session, again) {
       memory.text,
     ),
     make("p", { class: "tags" }, describe(memory)),
+    memory.replacement && make("p", { class: "now" }, `Now: ${memory.replacement}`),
     note && make("p", { class: "dim" }, note),
     restorable &&
       session.may_write &&
