@@ -61,14 +61,24 @@ def check_unrun(command):
     if words[0] == "meve":
         parse(words[1:])
     elif words[:2] == ["python", "-m"]:
-        assert importlib.util.find_spec(words[2]), f"there is no module {words[2]}"
+        spec = importlib.util.find_spec(words[2])
+        assert spec is not None, f"there is no module {words[2]}"
+        check_options(words[3:], Path(spec.origin))
     elif words[0] == "python":
         assert (ROOT / words[1]).is_file(), f"there is no file {words[1]}"
+        check_options(words[2:], ROOT / words[1])
     elif words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M), f"there is no target {words[1]}"
     elif words[0] == "pip":
         extras = re.findall(r"^(\S+) = \[", (ROOT / "pyproject.toml").read_text(), re.M)
         assert {name for each in re.findall(r"meve\[(.*?)\]", command) for name in each.split(",")} <= {*extras}
+
+
+def check_options(words, script):
+    """Fail if a script doesn't define one of the options."""
+    options = {name for word in words if (name := word.strip("[]")).startswith("--")}
+    source = script.read_text(encoding="utf-8")
+    assert not [each for each in options if f'"{each}"' not in source], f"{script.name} doesn't have all of {options}"
 
 
 def parse(words):
@@ -79,6 +89,23 @@ def parse(words):
         if not (words := [*context._protected_args, *context.args]):
             return
         name, command, words = command.resolve_command(context, words)
+
+
+def read_inline_commands(text):
+    """Return the commands of `meve` in the sentences and tables of a page."""
+    return [" ".join(code.split()) for code in re.findall(r"`(meve [^`]+)`", text)]
+
+
+def find_unknown_options(text):
+    """Return the options of a command of `meve` that neither it nor what stands before it has."""
+    command, unknown = typer.main.get_command(app), []
+    for word in text.replace("/--", " --").split()[1:]:
+        if word in getattr(command, "commands", {}):
+            command = command.commands[word]
+        elif word.startswith("--"):
+            known = [name for each in command.params for name in (*each.opts, *each.secondary_opts)]
+            unknown += [] if word.strip("…,").partition("=")[0] in known else [word]
+    return unknown
 
 
 def read_server_arguments(text):

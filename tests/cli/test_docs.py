@@ -20,8 +20,10 @@ from tests.shell_examples import (
     ROOT,
     Example,
     check_unrun,
+    find_unknown_options,
     parse,
     read_examples,
+    read_inline_commands,
     read_server_arguments,
     reason_not_to_run,
 )
@@ -61,13 +63,35 @@ def test_command_that_does_not_run_is_valid(command):
     "command",
     [
         "meve bench quality --date DATA", "meve benches", "python -m benchmarks.none", "python benchmarks/none.py",
-        "make none", "pip install 'meve[serve,none]'",
+        "python -m benchmarks.routes --none", "python benchmarks/bm25.py --none", "make none",
+        "pip install 'meve[serve,none]'",
     ],
 )  # fmt: skip
 def test_command_that_is_not_valid_is_detected(command):
     assert reason_not_to_run(command) or command == "meve benches"
     with pytest.raises((typer.BadParameter.__base__, AssertionError)):
         check_unrun(command)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_of_commands_in_sentences_exist(page):
+    commands = read_inline_commands(page.read_text(encoding="utf-8"))
+    assert [unknown for each in commands if (unknown := find_unknown_options(each))] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "unknown"),
+    [
+        ("meve memory forget ID --superseded", []),
+        ("meve memory --tenant acme list --user alice", []),
+        ("meve memory search --include-superseded", ["--include-superseded"]),
+        ("meve memory list --tenant acme", ["--tenant"]),
+        ("meve serve grant --inspect", []),
+        ("meve serve --inspect", ["--inspect"]),
+    ],
+)
+def test_unknown_option_of_a_command_is_found(command, unknown):
+    assert find_unknown_options(command) == unknown
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
