@@ -62,6 +62,10 @@ def test_dry_run_of_maintenance_shows_the_texts_of_each_step(shop):
         "  old: The shop opens at 9 on weekdays.",
         "    replaced by: The shop opens at 10 on weekdays.",
     ]
+    assert shop("maintain", "--yes").stdout.splitlines() == [
+        "1 superseded",
+        "list --user ID --superseded shows what was replaced, and by which text",
+    ]
 
 
 @pytest.mark.parametrize("command", [("forget", "new", "--user", "bob"), ("maintain",)])

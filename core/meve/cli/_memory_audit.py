@@ -159,5 +159,7 @@ def maintain(
         for title, texts, newer in planned:
             print_line(title, "bold")
             print_texts(texts, newer)
+        if report.replaced_by and not dry_run:
+            print_line("list --user ID --superseded shows what was replaced, and by which text", "dim")
         if left:
             print_line(f"{format_count(left, 'pair', 'pairs')} left to compare: run it again")
