@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from meve._lazy_field import LazyField
 from meve.components._repeated_text import expand_contractions, find_letters, join_words
@@ -230,6 +230,13 @@ class Claim:
     def is_event(self) -> bool:
         """Its first verb is in the past tense."""
         return _is_event(self.words)
+
+    @LazyField
+    def has_happened(self) -> bool:
+        """It tells of an event or an experience of the past, which nothing ends: "we spent ten days in Spain"."""
+        if self.is_event or (not self.is_negative and lexicon.EXPERIENCE.search(self._plain)):
+            return True
+        return any(word in lexicon.IRREGULAR_PASTS for word in takewhile(lambda w: w not in lexicon.VERBS, self.words))
 
     @LazyField
     def has_one_name(self) -> bool:
