@@ -58,6 +58,7 @@ WEDNESDAY = date(2026, 5, 6)
         ("We saw a film on Tuesday.", "We saw a film on 5 May 2026."),
         ("I had my stitches out on Wednesday.", "I had my stitches out on 29 April 2026."),
         ("My sister came over on Sunday evening.", "My sister came over on the evening of 3 May 2026."),
+        ("We had lunch at my sister's on Sunday.", "We had lunch at my sister's on 3 May 2026."),
         ("I met Carla last Saturday.", "I met Carla on 2 May 2026."),
         ("My exam is next Tuesday.", "My exam is on 12 May 2026."),
         ("Remember that I'm fasting until Friday.", "Remember that I'm fasting until 8 May 2026."),

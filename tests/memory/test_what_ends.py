@@ -32,6 +32,7 @@ ENDED = [
     ("I take Spanish lessons on Wednesdays", "I quit the Spanish lessons"),
     ("My girlfriend is called Salma. She lives in Vienna.", "Salma and I broke up"),
     ("My boyfriend is called Luc. He lives in Nancy.", "Luc and I separated"),
+    ("My partner is called Mads. He's a joiner.", "Mads and I are no longer together"),
     ("We have a dog called Rex. He is five.", "Rex died"),
     ("I ride a Vespa", "Sold the Vespa"),
     ("I live in Leipzig with my husband", "We now live in Halle"),

@@ -134,10 +134,10 @@ def has_lost(old: Claim, new: Claim) -> bool:
 
     "My girlfriend is called Salma" and "Salma and I broke up".
     """
-    text = " ".join(new.words)
-    if old.people and not NAMING.isdisjoint(old.words):
-        return not old.names.isdisjoint(new.subject or new.words) and _PARTED.search(text) is not None
-    return _GIVEN_AWAY.search(text) is not None
+    text, is_called = " ".join(new.words), not NAMING.isdisjoint(old.words)
+    if is_called and _PARTED.search(text) and not old.names.isdisjoint(new.subject or new.words):
+        return True
+    return not (is_called and old.people) and _GIVEN_AWAY.search(text) is not None
 
 
 def keeps_person(old: Claim, new: Claim) -> bool:

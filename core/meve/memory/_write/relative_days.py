@@ -72,7 +72,7 @@ _PAST = re.compile(
 _TOLD_OTHERWISE = re.compile(
     rf"""\b(?:am|is|are|do|does|have|has|can|could|will|would|read|ago|as|back|born|last|once|then|used|when|while|year
     |arranged|booked|planned|promised|scheduled|supposed|wanted|(?:19|20)\d\d|{"|".join(MONTHS - {"may", "march"})})\b
-    |['’](?:d|ll|m|re|s|ve)\b""",
+    |['’](?:d|ll|m|re|ve)\b|\b(?:he|here|it|she|that|there|what|who)['’]s\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Words of a sentence in the past tense in which a weekday may be another one than the last."""
