@@ -262,14 +262,15 @@ def _is_banter(said: str) -> bool:
 
 def _has_no_content(said: str) -> bool:
     """Return whether a sentence needs another one to say anything: "Loved it.", "Moved!" or "Not yet."."""
-    content, values = set(content_words(said)) - _POLITE_WORDS, parse_values(said)
-    if not content or _FIRST_PERSON.search(said) or values.numbers or values.days or values.names:
-        return not content
+    content = set(content_words(said)) - _POLITE_WORDS
     told = content - _ADVERBS
-    if len(told) != 1:
-        return not told
+    if not content or len(told) > 1 or _FIRST_PERSON.search(said):
+        return not content
+    values = parse_values(said)
+    if values.numbers or values.days or values.names:
+        return False
     has_subject = words(said)[0] in _BACK_REFERENCES
-    return _OF_IT.match(said) is not None or (not has_subject and _is_bare_past(*told))
+    return not told or _OF_IT.match(said) is not None or (not has_subject and _is_bare_past(*told))
 
 
 def _is_bare_past(word: str) -> bool:
