@@ -190,9 +190,10 @@ wrote
 UNMARKED_PASTS = _words("bit cut hit hurt left let put ran read set shut")
 """Those that may be a present tense or another word."""
 EXPERIENCE = re.compile(
-    r"\b(?:have|has) (?:just |only |already |once |twice )?(?:been to|visited|seen|met|flown|climbed|travelled|hiked)\b"
-    r"(?!.* (?:since|for)\b)", re.I
-)  # fmt: skip
+    r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
+    r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked)\b",
+    re.I,
+)
 """Words for what somebody did before: "I have been to Japan"."""
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
