@@ -184,3 +184,42 @@ def test_long_turn_about_the_user_is_kept():
 )
 def test_fact_told_before_a_question_is_kept(text, facts):
     assert extract_statements(text) == facts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Moved!", "Just moved!", "Loved it.", "Absolutely loved it!", "Same here.", "Finally!", "Not yet.",
+        "No, not really.", "Not any more.", "Did it.", "Done!", "Working on it.", "Enjoyed it a lot.", "Broke up.",
+        "Appreciated!", "Me neither.",
+    ],
+)  # fmt: skip
+def test_scrap_that_needs_another_sentence_states_nothing(text):
+    assert extract_statements(text) == []
+    assert extract_statements(f"I went to Rome. {text}") == ["I went to Rome."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sold the Vespa", "Moved to Oslo!", "Moved yesterday!", "Pregnant!", "Vegan.", "Divorced.", "Graduated!",
+        "Broke my arm.", "Quit smoking.", "We moved!", "Loved the cake.", "Allergic to nuts.",
+    ],
+)  # fmt: skip
+def test_short_sentence_with_content_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Good news: the pneumonia is gone", "Bad news: the cancer is back", "Update: the cast came off",
+        "Sad news: Rex died last night.",
+    ],
+)  # fmt: skip
+def test_news_after_a_colon_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+def test_announcement_without_news_states_nothing():
+    assert extract_statements("Good news! My scan was clear.") == ["My scan was clear."]

@@ -288,7 +288,7 @@ def test_a_move_ends_a_home_whatever_the_model_finds():
 @pytest.mark.parametrize(
     "newer",
     ["I moved to Google last month.", "I moved to Marketing at work.", "I moved to Team Blue in January.",
-     "I moved to Lübeck in March.", "In 2015 I moved to Paris for a year."],
+     "In 2015 I moved to Paris for a year."],
 )  # fmt: skip
 def test_a_move_in_quite_other_words_ends_no_home(newer):
     home, move = map(parse_statement, ("I live in Kiel.", newer))

@@ -6,6 +6,7 @@ from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
 from meve.memory._classify.pasted_text import remove_pasted_text
 from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
+from meve.memory._contradiction.lexicon import IRREGULAR_PASTS, NO_EVENTS, PAST_VERBS, UNMARKED_PASTS
 from meve.memory._contradiction.statements import parse_values
 
 _PLEASANTRIES = """
@@ -50,10 +51,12 @@ _LAUGHTER = r"(?:ha|he)(?:h?[ae])*+h?|lo+l|lmao|rofl|omg|u+gh|phew|whew|oops|who
 _OPENER = re.compile(
     rf"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
     rf"|{_LAUGHTER}|h+m+|m+|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|as\s+for\s+me|same)\b"
+    r"|(?:(?:(?:more|some|the)\s+)?(?:good|great|bad|sad|big|better|best|more|other|happy|wonderful|terrible)\s+news|news"
+    r"|update)(?=\s*[:!.\u2013\u2014-])"
     r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much"
     r"|a\s+lot|again|(?-i:[A-Z]\w+)))?(?=[,.!-]))"
     r"(?:\s+(?:there|all|everyone)\b)?(?:,?\s+(?-i:[A-Z]\w+)(?=[,!.-]))?|(?-i:[A-Z]\w+)(?=,\s+(?:that|you|it|i"
-    r"|i'm)\b))[\s,.!-]+)+",
+    r"|i'm)\b))[\s,.:!\u2013\u2014-]+)+",
     re.IGNORECASE,
 )
 """Words before what a sentence says."""
@@ -97,7 +100,7 @@ _REACTION = re.compile(
     | (?:i|we)'ll\s+(?:always\s+be|be\s+here|let\s+you\s+know|keep|stay|try)\b
     | we(?:'ll|'ve)?\s+(?:got|can|will|should|could)\b | i'd\s+love\s+(?:that|it|to)\W*$
     | that(?:'s|\s+is|\s+was|\s+will\s+be)\s+(?:all|it|everything)(?:\s+for\s+(?:now|today|tonight))?\W*$
-    | me\s+too\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
+    | me\s+(?:too|neither)\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
     | (?:thanks|thank\s+you|glad|sorry|bummer)\b
     | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b
     | (?:(?:i|we)\s+)?(?:haven't|have\s+not|hasn't)\s+(?:talked|spoken|chatted|seen\s+you|heard\s+from\s+you)\b
@@ -133,6 +136,18 @@ _BANTER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Small talk that names the user and tells nothing lasting, if no other clause stands beside it."""
+_OF_IT = re.compile(
+    r"\w+(?:\s+(?:up|on|off|out|in|to|with|for|at|about))?\s+(?:it|that|this|them|there)\b(?!['’])", re.IGNORECASE
+)
+"""A verb without a subject, and a pronoun: "working on it"."""
+_LITTLE_WORDS = """
+yet really finally already again always anymore soon later maybe probably actually though almost quite totally same
+absolutely ever still just hopefully obviously apparently honestly seriously any more up off out away down over back
+"""
+_ADVERBS = frozenset(_LITTLE_WORDS.split())
+_TOLD_ALONE = frozenset(("graduated", "promoted", "hired", "fired", "diagnosed", "vaccinated", "separated", "widowed"))
+"""Words that tell a fact by themselves: "Graduated!"."""
+_BARE_PASTS = PAST_VERBS | IRREGULAR_PASTS | UNMARKED_PASTS | {"done", "gone", "quit"}
 _LAUGHS = re.compile(rf"(?:{_LAUGHTER})\b", re.IGNORECASE)
 _SPEAKER = re.compile(r"\b(?:i|im|ive|my|mine|we|our|ours)\b", re.IGNORECASE)
 _AROUND = ' \t\n\r"()[]*_~-'
@@ -245,6 +260,25 @@ def _is_banter(said: str) -> bool:
     return bool(clauses) and all(_BANTER.fullmatch(clause) for clause in clauses)
 
 
+def _has_no_content(said: str) -> bool:
+    """Return whether a sentence needs another one to say anything: "Loved it.", "Moved!" or "Not yet."."""
+    content = set(content_words(said)) - _POLITE_WORDS
+    told = content - _ADVERBS
+    if not content or len(told) > 1 or _FIRST_PERSON.search(said):
+        return not content
+    values = parse_values(said)
+    if values.numbers or values.days or values.names:
+        return False
+    has_subject = words(said)[0] in _BACK_REFERENCES
+    return not told or _OF_IT.match(said) is not None or (not has_subject and _is_bare_past(*told))
+
+
+def _is_bare_past(word: str) -> bool:
+    """Return whether a word is a verb in the past tense, but for those that tell what somebody is now: "retired"."""
+    is_past = word in _BARE_PASTS or (word.endswith("ed") and len(word) > 4)
+    return is_past and word not in NO_EVENTS | _TOLD_ALONE
+
+
 def _laughs_at_other(sentence: str, said: str) -> bool:
     """Return whether a sentence opens with laughter and speaks of the other speaker: "Haha, you know me too well"."""
     is_of_other = said.lower().startswith(("you ", "you're ", "you’re ")) and not _SPEAKER.search(said)
@@ -259,7 +293,7 @@ def _is_reaction(said: str, *, continues: bool) -> bool:
     """
     if _REMEMBER.match(said) or is_standing_wish(said):
         return False
-    if _REACTION.match(said) or _is_banter(said) or _is_quotation(said) or not set(content_words(said)) - _POLITE_WORDS:
+    if _REACTION.match(said) or _is_banter(said) or _is_quotation(said) or _has_no_content(said):
         return True
     if _COMMAND_ABOUT_USER.match(said) or _REQUEST.match(said):
         return True

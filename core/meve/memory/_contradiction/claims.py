@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from meve._lazy_field import LazyField
 from meve.components._repeated_text import expand_contractions, find_letters, join_words
@@ -25,6 +25,7 @@ _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "
 _PREPOSITIONS = frozenset(("at", "in", "on", "since", "after", "from", "for", "during", "by"))
 _BEGINNINGS = frozenset(("my", "our", "his", "her", "their", "i", "we", "he", "she", "they"))
 _NEGATIONS = frozenset(("not", "no", "never", "none", "nobody", "nothing", "neither", "nor", "without", "hardly"))
+_LASTING = frozenset(("since", "for"))
 _AVOIDING = frozenset(("avoid", "avoids"))
 _NO_ROLES = FUNCTION_WORDS - {"me"}
 _CONTRASTING = frozenset().union(*lexicon.CONTRASTS, *lexicon.TIMES_OF_DAY)
@@ -230,6 +231,14 @@ class Claim:
     def is_event(self) -> bool:
         """Its first verb is in the past tense."""
         return _is_event(self.words)
+
+    @LazyField
+    def has_happened(self) -> bool:
+        """It tells of an event or an experience of the past, which nothing ends: "we spent ten days in Spain"."""
+        lasts = self.is_negative or not _LASTING.isdisjoint(self.words)
+        if self.is_event or (not lasts and lexicon.EXPERIENCE.search(self._plain)):
+            return True
+        return any(word in lexicon.IRREGULAR_PASTS for word in takewhile(lambda w: w not in lexicon.VERBS, self.words))
 
     @LazyField
     def has_one_name(self) -> bool:

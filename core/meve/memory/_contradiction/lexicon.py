@@ -110,8 +110,8 @@ DISLIKED = frozenset(_groups("hate hates dislike dislikes loathe loathes detest 
 ENDED = _alternatives(r"""
 no longer | any ?more | no more | quit | stop(?:s|ped) \w+ing | g[ai]ve(?:n)? up | gave \w+(?: \w+)? (?:up|away)
 dropped | cancel+ed | sold | abandoned | retired | resigned | died | passed away | broke up | split up | divorced
-got rid of | called off | fell through | left (?:the|my|for) | fired | laid off | finished | completed | graduated
-ended | expired | recovered | cured | (?:is|are|am) over
+(?:i|we) separated | got rid of | called off | fell through | left (?:the|my|for) | fired | laid off | finished
+completed | graduated | ended | expired | recovered | cured | (?:is|are|am) over
 """)
 """Words that announce that something ended."""
 CHANGED = _alternatives(r"""
@@ -180,6 +180,21 @@ HABIT = re.compile(
 )
 """Words of a habit."""
 PAST_VERBS = _words("was were had did ran went got took made came saw met gave bought sold won lost broke began")
+IRREGULAR_PASTS = _words("""
+ate bent blew bought bound broke brought built burnt caught chose dealt drank drew drove dug fed fell felt flew forgot
+fought found froze grew heard held hid hung kept knew laid learnt lent lit lost made met paid rang rode rose sang sat
+sent shook shot slept spent spilt spoke stole stood stuck swam swept taught threw told took tore understood woke wore
+wrote
+""")
+"""Irregular verbs in the past tense that are no present tense."""
+UNMARKED_PASTS = _words("bit cut hit hurt left let put ran read set shut")
+"""Those that may be a present tense or another word."""
+EXPERIENCE = re.compile(
+    r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
+    r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked)\b",
+    re.I,
+)
+"""Words for what somebody did before: "I have been to Japan"."""
 NO_EVENTS = _words("""
 bed red need needs indeed shed feed seed speed weed based called named located married allergic retired interested used
 supposed allowed closed led opened born tired kept held allied advanced hundred sacred naked wicked required limited

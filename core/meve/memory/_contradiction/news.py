@@ -5,7 +5,17 @@ from itertools import pairwise, takewhile
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction.claims import Claim
-from meve.memory._contradiction.lexicon import CHANGED, DATED, DISLIKED, LIKED, VERBS
+from meve.memory._contradiction.lexicon import (
+    CHANGED,
+    COPULAS,
+    DATED,
+    DISLIKED,
+    IRREGULAR_PASTS,
+    LIKED,
+    NAMING,
+    UNMARKED_PASTS,
+    VERBS,
+)
 
 _ONE_DAY = re.compile(
     r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
@@ -14,6 +24,25 @@ _ONE_DAY = re.compile(
 _ON_DATE = re.compile(r"\bon \d{4}-\d\d-\d\d\b")
 """A day as it is stored in place of "today" and "yesterday"."""
 _ON_WEEKDAY = re.compile(r"\bon (?:mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_ONE_PLANNED_DAY = re.compile(
+    r"\b(?:(?:on|of) \d{4}-\d\d-\d\d|(?:this|next) (?:week|weekend|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day)|"
+    r"tomorrow|tonight)\b"
+)
+_PLANNING = frozenset(
+    ("am", "is", "are", "will", "starts", "start", "leave", "leaves", "arrive", "arrives", "come", "comes")
+)
+"""Verbs of a plan, besides having one."""
+_CALLS_OFF = re.compile(
+    r"\b(?:cancel+(?:ed|ing)|call(?:ed|ing) off|(?:am|is|are) off|fell through|postponed|rescheduled|delayed|put off|"
+    r"brought forward|not happening|changed my mind|finished|completed|over|done)\b"
+)
+"""Words by which a plan ends before its day, or was carried out."""
+_PARTED = re.compile(
+    r"\b(?:(?:broke|broken|split) up|separated|divorced|left (?:me|us)|died|dead|passed away|fell out|"
+    r"(?:no longer|not) (?:together|friends))\b"
+)
+_GIVEN_AWAY = re.compile(r"\b(?:died|passed away|ran away|sold|got rid of|gave .{1,30} away)\b")
+_TRIP = re.compile(r"^(?:\w+ and )?(?:i|we) (?:just )?(?:went (?:to|on)|visited|flew|spent|camped|hiked|toured)\b")
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
 _MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
@@ -25,16 +54,10 @@ give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
 """
 _PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
 """Verbs by which a habit is told, with their irregular past tense."""
-_IRREGULAR_PASTS = """
-bent bit blew bound broke brought built burnt caught chose cut dealt dug drew fed felt fell flew forgot fought found
-froze grew held heard hid hit hung hurt kept knew laid lent let lit lost made met put rang rode rose sang sat sent set
-shook shot shut spent spoke spilt stole stood stuck swept taught threw told tore understood woke wore wrote
-"""
 _LOST = frozenset(
     ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
 )
-_IRREGULAR = frozenset(_IRREGULAR_PASTS.split()).union(_PASTS.values())
-"""Irregular verbs in the past tense."""
+_IRREGULAR = IRREGULAR_PASTS | UNMARKED_PASTS
 _PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
 _INSTEAD = frozenset(("instead", "rather than"))
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
@@ -78,6 +101,52 @@ def happened_once(old: Claim, new: Claim) -> bool:
     is_event = new.is_event or not _IRREGULAR.isdisjoint(new.words[1:3])
     is_once = "again" in new.words or _ON_DATE.search(text) or _ON_WEEKDAY.search(text)
     return is_event and bool(is_once) and not (_is_lost(old) or old.is_event or new.changed or _FOR_GOOD.search(text))
+
+
+def is_trip(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells of a trip, and the older one of what somebody does or has.
+
+    "I live in Porto with Rui" and "Rui and I went to Madeira in April".
+    """
+    is_lasting = old.first_verb in VERBS and old.first_verb not in COPULAS | _WISHES | {"plan", "plans"}
+    return is_lasting and not (old.is_negative or new.changed) and _TRIP.search(" ".join(new.words)) is not None
+
+
+def keeps_plan(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement is a plan for a certain day, which the newer one neither calls off nor moves.
+
+    Such a plan ends by its day: "I'm going to Vienna to see Salma this weekend" and "Salma and I broke up".
+    """
+    before, after = " ".join(old.words), " ".join(new.words)
+    is_own = not MINE.isdisjoint(old.subject[:1]) and len(old.subject) == 1  # "yoga is on Monday" tells of each Monday
+    is_dated = _ONE_PLANNED_DAY.search(before) or ((is_own or old.introduces) and _ON_WEEKDAY.search(before))
+    if not is_dated or not (old.first_verb in _PLANNING or old.introduces) or _CALLS_OFF.search(after):
+        return False
+    names_day = _ONE_PLANNED_DAY.search(after) or _WEEKDAY.search(after)
+    shared = old.content & new.content
+    if names_day:
+        return not shared
+    return new.ended or not shared.difference(map(stem, old.names | new.names))
+
+
+def has_lost(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells that the user parted from a person, or gave away or lost a thing.
+
+    "My girlfriend is called Salma" and "Salma and I broke up".
+    """
+    text, is_called = " ".join(new.words), not NAMING.isdisjoint(old.words)
+    if is_called and _PARTED.search(text) and not old.names.isdisjoint(new.subject or new.words):
+        return True
+    return not (is_called and old.people) and _GIVEN_AWAY.search(text) is not None
+
+
+def keeps_person(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement tells how a person is called, and the newer one not that they parted.
+
+    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital".
+    """
+    is_called = bool(old.people) and not NAMING.isdisjoint(old.words)
+    return is_called and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
 
 
 def _is_lost(old: Claim) -> bool:

@@ -4,27 +4,41 @@ The lists are short: names that are also a region, a district or another spellin
 aren't listed both stay.
 """
 
+import re
 from collections.abc import Collection
 
 _CITIES = """
-aachen aalborg aarhus aberdeen accra adelaide algiers amman amsterdam ankara antwerp athens atlanta auckland augsburg
-austin baghdad baku baltimore bangkok barcelona basel beijing beirut belfast belgrade bergen berlin bern bilbao
-bochum bogotá bologna bonn bordeaux boston bratislava bremen brisbane bristol brussels bucharest budapest buenos-aires
-cairo calgary canberra cape-town caracas cardiff casablanca chemnitz chennai chicago cleveland cologne copenhagen cork
-curitiba dakar dallas damascus delhi denver detroit dhaka dortmund dresden dublin dundee durban düsseldorf
-edinburgh edmonton eindhoven erfurt essen fez florence frankfurt freiburg gdańsk geneva genoa ghent glasgow gothenburg
-graz grenoble hamburg hanoi hanover havana heidelberg helsinki houston hyderabad innsbruck istanbul izmir jakarta
-jerusalem johannesburg karachi karlsruhe kassel kathmandu kazan kiel kinshasa kobe kolkata kraków kuala-lumpur kyiv
-kyoto lagos lahore las-vegas lausanne leeds leicester leipzig leuven lille lima linz lisbon liverpool ljubljana london
-los-angeles luanda lugo lund lviv lyon maastricht madrid mainz malmö manchester mannheim marrakesh marseille medellín
-melbourne memphis mexico-city miami milan milwaukee minneapolis minsk montevideo montpellier montreal moscow mumbai
-munich münster nairobi nantes naples nashville nice nijmegen nottingham nuremberg odense orlando osaka oslo oxford
-palermo paris perth philadelphia phoenix pittsburgh portland porto potsdam prague pretoria quito rabat reykjavik riga
-rome rostock rotterdam san-diego san-francisco santiago sapporo sarajevo seattle seoul seville shanghai sheffield
-shenzhen skopje sofia southampton stavanger stockholm strasbourg stuttgart sydney tallinn tampa tampere tartu
-tbilisi tehran tel-aviv thessaloniki tirana tokyo toronto toulouse trieste trondheim tromsø tunis turin turku uppsala
-utrecht valencia vancouver venice verona vienna vigo vilnius warsaw wellington wrocław würzburg yerevan yokohama zagreb
-zaragoza zurich zwolle
+aachen aalborg aarhus aberdeen accra adelaide albuquerque algiers alicante almería amiens amman amsterdam angers
+ankara annecy antwerp arnhem astana asunción athens atlanta auckland augsburg austin avignon badajoz baghdad
+bakersfield baku baltimore bamberg bandung bangalore bangkok barcelona bari basel bayreuth beijing beirut belfast
+belgrade belém bergamo bergen berlin bern besançon białystok bielefeld bilbao bochum bogotá boise bologna bonn
+bordeaux boston brasília bratislava braunschweig bremen bremerhaven brisbane bristol brno bruges brussels bucharest
+budapest buenos-aires burgos busan bydgoszcz caen cagliari cairo calgary cambridge canberra canterbury cape-town
+caracas cardiff cartagena casablanca catania changsha chemnitz chengdu chennai chicago chongqing christchurch
+cleveland cluj coimbra cologne copenhagen cork cottbus coventry curitiba daejeon dakar dallas damascus darmstadt
+debrecen delft delhi denver detroit dhaka dijon dortmund drammen dresden dublin duisburg dundee durban düsseldorf
+edinburgh edirne edmonton eindhoven enschede erfurt esbjerg espoo essen exeter fez florence frankfurt freiburg fukuoka
+funchal galway gdańsk gdynia geneva genoa ghent giessen gijón glasgow gothenburg granada graz grenoble groningen
+guadalajara guangzhou guayaquil gwangju göttingen haarlem haifa halle hamburg hangzhou hanoi hanover havana heidelberg
+helsinki hiroshima hobart honolulu houston hyderabad iași ibadan incheon ingolstadt innsbruck ipswich istanbul izmir
+jaipur jakarta jena jerusalem johannesburg joinville jyväskylä kaiserslautern kampala karachi karlsruhe kassel
+kathmandu katowice kaunas kazan kiel kigali kinshasa klagenfurt klaipėda kobe koblenz kolkata košice kraków krefeld
+kristiansand kuala-lumpur kunming kuopio kyiv kyoto lagos lahore las-vegas lausanne leeds leicester leiden leipzig
+leuven lille lima limerick linköping linz lisbon liverpool ljubljana london los-angeles louisville luanda lubbock
+lublin lucknow ludwigshafen lugo lund lusaka lviv lyon lübeck maastricht madrid magdeburg mainz malmö manchester
+manila mannheim maputo maribor marrakesh marseille medellín melbourne memphis metz mexico-city miami milan milwaukee
+minneapolis minsk modena monterrey montevideo montpellier montreal moscow mulhouse mumbai munich mysore málaga münster
+nagoya nairobi nanjing nantes naples nashville newcastle nice nicosia nijmegen norwich nottingham novi-sad nuremberg
+odense oklahoma-city oldenburg olomouc orlando osaka oslo oulu oviedo oxford paderborn padua palermo paris passau
+perth perugia pforzheim philadelphia phoenix pilsen pisa pittsburgh plovdiv plymouth podgorica poitiers portland porto
+potsdam poznań prague pretoria pune pécs quito rabat raleigh ravenna recife regensburg reims rennes reykjavik riga
+rijeka rome rosario rostock rotterdam rouen rzeszów sacramento salamanca san-diego san-francisco santiago sapporo
+sarajevo seattle sendai seoul seville shanghai sheffield shenyang shenzhen siegen siena skopje sofia sousse
+southampton stavanger stockholm strasbourg stuttgart suzhou swansea sydney szczecin szeged tacoma taipei tallahassee
+tallinn tampa tampere tangier tartu tbilisi tehran tel-aviv thessaloniki timișoara tirana tokyo toronto toruń toulon
+toulouse trento trier trieste tromsø trondheim tucson tunis turin turku târgu-mureș ulm uppsala utrecht valencia
+vancouver vantaa varna venice verona vienna vigo vilnius västerås wakefield warsaw wellington wolfsburg wolverhampton
+wrocław wuhan wuppertal würzburg xiamen yerevan yokohama zadar zagreb zaragoza zurich zwolle łódź
 """
 _COUNTRIES = """
 afghanistan albania algeria andorra angola argentina armenia australia austria azerbaijan bahrain bangladesh belarus
@@ -43,6 +57,8 @@ live lives lived living address reside resides settled based born home house fla
 """
 WORDS = frozenset(_WORDS.split())
 """Words of a statement that says where somebody or something is."""
+_NAME = r"((?:[^\W\d_a-z][\w'’-]*(?: (?=[^\W\d_a-z]))?)+)"
+_HOME, _MOVE = re.compile(rf"\b[Ll]ives? (?:[a-z][\w-]* ){{0,6}}in {_NAME}"), re.compile(rf"\b[Mm]oved to {_NAME}")
 
 
 def are_of_one_kind(one: Collection[str], other: Collection[str]) -> bool:
@@ -52,3 +68,18 @@ def are_of_one_kind(one: Collection[str], other: Collection[str]) -> bool:
     (True, False)
     """
     return any(frozenset(one) in kind and frozenset(other) in kind for kind in _KINDS)
+
+
+def move_between_places(older: str, newer: str) -> bool:
+    """Return whether one statement tells of a home in a known place, and the other of a move to another of its kind.
+
+    >>> move_between_places("I live in Kiel.", "I moved to Oslo.")
+    True
+    >>> move_between_places("I live in Kiel.", "I moved to Google.")
+    False
+    """
+    home, move = _HOME.search(older), _MOVE.search(newer)
+    if home is None or move is None:
+        return False
+    before, after = (match[1].lower().split() for match in (home, move))
+    return before != after and are_of_one_kind(before, after)

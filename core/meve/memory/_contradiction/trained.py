@@ -16,7 +16,7 @@ from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
-from meve.memory._contradiction.news import moves_another_thing
+from meve.memory._contradiction.news import has_lost, moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
@@ -25,6 +25,7 @@ from meve.memory._contradiction.updates import (
     UNREAD,
     RuleUpdateJudge,
     UpdateVerdict,
+    tell_of_a_move,
     tells_more_of_a_role,
     tells_of_another,
 )
@@ -62,6 +63,8 @@ _DETAIL = re.compile(
 """The beginning of a clause that only adds to another: "right behind the station", "three days a week"."""
 _CALLED = re.compile(r"\b(?:an?|my|our) ((?:[\w-]+ ){1,2})(?:called|named) (\w[\w-]*)")
 """A person or a thing with its name, which the rest of a statement may outlast: "a tutor called Ann"."""
+_OF_INTRODUCED = re.compile(r"(?:he|she|it|they|his|her|its|their)\b", re.I)
+"""The beginning of a clause about who or what an earlier one introduces."""
 _PASSING = re.compile(
     r"\b(?:for (?:\w+ ){0,3}(?:days?|weeks?|months?|years?|summer|winter|semesters?)|until|till|when|while|"
     r"in (?:19|20)\d\d)\b",
@@ -157,8 +160,10 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
-        parts = _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))
-        clauses = [part for part in parts if len(part.split()) > 1 and not _adds_only(part.strip())]
+        parts = [part.strip() for part in _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))]
+        clauses = [part for part in parts if len(part.split()) > 1 and not _adds_only(part)]
+        if has_lost(older.claim, newer.claim):  # what tells more of who or what is gone goes with it
+            clauses = [part for part in clauses if not _OF_INTRODUCED.match(part)]
         *person, name = older.claim.subject or ("",)
         if name in older.claim.names and older.claim.subject_people - newer.claim.people:  # "my brother Paul"
             clauses.append(f"I have a {' '.join(person[1:])} called {name.title()}")
@@ -206,7 +211,7 @@ def _may_decide(old: Claim, new: Claim) -> bool:
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
-    return len(old.words) <= SIMPLE and not old.illnesses and not old.is_event
+    return len(old.words) <= SIMPLE and not old.illnesses and not old.has_happened
 
 
 def _ends_another(old: Claim, new: Claim) -> bool:
@@ -261,7 +266,7 @@ def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) ->
     """
     if verdict.reason == CORRECTION or (verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0):
         return True
-    is_move = verdict.relation == "replaces" and _tell_of_a_move(older.claim, newer.claim)
+    is_move = verdict.relation == "replaces" and tell_of_a_move(older.claim, newer.claim)
     return (is_move and not _PASSING.search(newer.text)) or _are_near(older, newer)
 
 
@@ -270,13 +275,6 @@ def _adds_only(part: str) -> bool:
     first, *others = part.split()
     is_phrase = not first[0].isupper() and not _BEGINNINGS.intersection((first, *others)) and "and" not in others
     return is_phrase or _DETAIL.match(part) is not None
-
-
-def _tell_of_a_move(old: Claim, new: Claim) -> bool:
-    """Return whether one statement tells where somebody lives, and the other where the same person moved."""
-    is_home = old.first_verb in ("live", "lives") and old.subject == new.subject
-    words = new.words
-    return is_home and any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
 
 
 def _are_near(older: Statement, newer: Statement) -> bool:

@@ -17,12 +17,16 @@ from meve.memory._contradiction.news import (
     is_milestone_of_another,
     is_new_of_another_kind,
     is_still_planned,
+    is_trip,
+    keeps_person,
+    keeps_plan,
     leaves_out_person,
     names_former,
     shows_picture,
     speaks_of_work_otherwise,
 )
 from meve.memory._contradiction.outline import Outline
+from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
 
@@ -60,6 +64,7 @@ class UpdateJudge(Protocol):
 
 
 _THEIR = frozenset(("his", "her", "their"))
+_US = frozenset(("i", "we"))
 _DAY_TIMES = frozenset().union(*TIMES_OF_DAY)
 _PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
@@ -129,6 +134,8 @@ class RuleUpdateJudge:
             return "denial"
         if names_former(older.claim, newer.claim):
             return CORRECTION
+        if tell_of_a_move(older.claim, newer.claim) and move_between_places(older.text, newer.text):
+            return "change"
         return "change" if are_similar and _announces_change(older.claim, newer.claim) else ""
 
     def _find_difference(self, older: Statement, newer: Statement) -> str:
@@ -199,6 +206,9 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or is_still_planned(old, new)
         or holds_in_part(old, new)
         or changes_one_day(old, new)
+        or keeps_plan(old, new)
+        or is_trip(old, new)
+        or keeps_person(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
@@ -215,9 +225,22 @@ def _names_another_person(old: Claim, new: Claim) -> bool:
 
 def _may_end(old: Claim, new: Claim) -> bool:
     """Return whether what a short statement tells can end, and a newer one is about the same persons and illnesses."""
-    if not _are_simple(len(old.words), len(new.words)) or old.past or old.is_event or (new.passing and not new.changed):
+    if (
+        not _are_simple(len(old.words), len(new.words))
+        or old.past
+        or old.has_happened
+        or (new.passing and not new.changed)
+    ):
         return False
     return old.illnesses <= new.word_set and new.changed_people <= old.people
+
+
+def tell_of_a_move(old: Claim, new: Claim) -> bool:
+    """Return whether one statement tells where somebody lives, and the other where the same person moved."""
+    is_same = old.subject == new.subject or _US.issuperset((*old.subject, *new.subject))
+    words = new.words
+    is_home = old.first_verb in ("live", "lives") and is_same
+    return is_home and any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
 
 
 def _announces_change(old: Claim, new: Claim) -> bool:

@@ -1,6 +1,9 @@
 """Calendar arithmetic: periods such as weeks, seasons and holidays, counted back from now, in the time zone of now."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
+
+from dateutil.easter import easter
+from dateutil.relativedelta import MO, SA, relativedelta
 
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each season of the northern hemisphere; each has three."""
@@ -10,6 +13,9 @@ _LENGTHS = {
     "fortnight": timedelta(days=14), "month": timedelta(days=30.44), "quarter": timedelta(days=91.3),
     "year": timedelta(days=365.25),
 }  # fmt: skip
+MONDAY, _SATURDAY = (relativedelta(weekday=day(-1)) for day in (MO, SA))
+"""The last day of this name: today or before."""
+_YEAR = relativedelta(years=1)
 FIRST_YEAR = 2
 """The year before which nothing begins."""
 Window = tuple[datetime, datetime]
@@ -17,55 +23,59 @@ Window = tuple[datetime, datetime]
 
 
 def length_of(unit: str, count: float) -> timedelta:
-    """Return the length of some units, at most 1,000 years."""
-    return min(_LENGTHS[unit] * count, timedelta(days=365_000))
+    """Return the length of some units."""
+    return _LENGTHS[unit] * count
 
 
 def before(now: datetime, length: timedelta) -> datetime:
-    """Return the moment this long before now, not before the first year."""
-    moment = now.astimezone(UTC)  # clocks that are set back don't make it longer
-    return (moment - min(length, moment - month(12 * FIRST_YEAR, moment))).astimezone(now.tzinfo)
+    """Return the moment this long before now.
+
+    Raises:
+        OverflowError: there is no such moment.
+    """
+    return (now.astimezone(UTC) - length).astimezone(now.tzinfo)  # clocks that are set back don't make it longer
 
 
 def period(unit: str, now: datetime, back: int = 0) -> Window:
-    """Return the calendar period, such as `week`, that lies this many periods before the current one."""
+    """Return the calendar period, such as `week`, that lies this many periods before the current one.
+
+    Raises:
+        OverflowError, ValueError: there is no such period.
+    """
     day = now.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     if unit in ("minute", "hour"):
         moment = before(now, length_of(unit, back))
         return before(moment, max(length_of(unit, back) / 2, timedelta(hours=1))), now
-    if unit == "weekend":
-        saturday = day - timedelta(days=(day.weekday() - 5) % 7)  # of the weekend that began last
-        begin = _days_before(saturday, 7 * back)
+    if unit == "day":
+        begin = day - timedelta(days=back)
+        return begin, begin + timedelta(days=1)
+    if unit == "weekend":  # the one that began last
+        begin = day - timedelta(weeks=back) + _SATURDAY
         return begin, begin + timedelta(days=2)
-    if unit in ("day", "week", "fortnight"):
-        days = {"day": 1, "week": 7, "fortnight": 14}[unit]
-        monday = day if unit == "day" else day - timedelta(days=day.weekday())
-        begin = _days_before(monday, days * back)
-        return begin, begin + timedelta(days=min(days, 7))
-    months = {"month": 1, "quarter": 3, "year": 12}[unit]
-    first = (day.year * 12 + day.month - 1) // months * months - months * back
-    return month(first, now), month(first + months, now)
+    if unit in ("week", "fortnight"):
+        begin = day - timedelta(weeks=back if unit == "week" else 2 * back) + MONDAY
+        return begin, begin + timedelta(days=7)
+    count = {"month": 1, "quarter": 3, "year": 12}[unit]
+    first = (day.month - 1) // count * count + 1
+    begin = day.replace(month=first, day=1) - relativedelta(months=count * back)
+    return begin, begin + relativedelta(months=count)
 
 
-def _days_before(day: datetime, days: int) -> datetime:
-    """Return the beginning of the day this many days earlier, however long the days between are."""
-    return day - min(timedelta(days=days), day - month(12 * FIRST_YEAR, day))
-
-
-def month(number: int, now: datetime) -> datetime:
-    """Return the beginning of a month in the time zone of now, counted from the year 0; not before the first year."""
-    number = max(number, 12 * FIRST_YEAR)
-    return datetime(number // 12, number % 12 + 1, 1, tzinfo=now.tzinfo)
+def months(first: int, count: int, now: datetime, year: int | None = None) -> Window:
+    """Return some months from one of a year on; without a year, the last ones that have begun."""
+    begin = datetime(now.year if year is None else year, first, 1, tzinfo=now.tzinfo)
+    if year is None and begin > now:
+        begin -= _YEAR
+    return begin, begin + relativedelta(months=count)
 
 
 def season(name: str, now: datetime, *, is_over: bool, year: int | None = None) -> Window:
     """Return the last season of this name that has begun, or that is over; of a year, both winters that touch it."""
-    first = (now.year if year is None else year) * 12 + SEASONS[name] - 1
-    if year is not None:
-        return month(first - 12 if name == "winter" else first, now), month(first + 3, now)
-    while month(first + 3 if is_over else first, now) > now:
-        first -= 12
-    return month(first, now), month(first + 3, now)
+    if year is not None and name == "winter":
+        return months(12, 15, now, year - 1)
+    begin, end = months(SEASONS[name], 3, now, year)
+    is_last = year is None and is_over and end > now
+    return (begin - _YEAR, end - _YEAR) if is_last else (begin, end)
 
 
 def holiday(name: str, now: datetime) -> Window:
@@ -78,22 +88,9 @@ def holiday(name: str, now: datetime) -> Window:
 
 def _day_of(name: str, year: int) -> datetime:
     if name == "easter":
-        return _easter(year)
+        return datetime.combine(easter(year), time())
     dates = {"christmas": (12, 25), "xmas": (12, 25), "new year": (1, 1), "halloween": (10, 31)}
     return datetime(year, *dates[name])
-
-
-def _easter(year: int) -> datetime:
-    """Return Easter Sunday by the Gregorian calendar (Gauss's rule, as Lichtenberg completed it)."""
-    k = year // 100
-    m = 15 + (3 * k + 3) // 4 - (8 * k + 13) // 25
-    s = 2 - (3 * k + 3) // 4
-    a = year % 19
-    d = (19 * a + m) % 30
-    r = (d + a // 11) // 29
-    og = 21 + d - r
-    sz = 7 - (year + year // 4 + s) % 7
-    return datetime(year, 3, 1) + timedelta(days=og + 7 - (og - sz) % 7 - 1)
 
 
 def part(which: str, window: Window) -> Window:
@@ -104,7 +101,7 @@ def part(which: str, window: Window) -> Window:
         return (begin, min(begin + week, end)) if which.startswith("first") else (max(begin, end - week), end)
     if which.endswith("half"):
         is_year = end - begin > timedelta(days=300)
-        middle = month(12 * begin.year + 6, begin) if is_year else begin + (end - begin) / 2
+        middle = begin + relativedelta(months=6) if is_year else begin + (end - begin) / 2
         return (begin, middle) if which.startswith("first") else (middle, end)
     third = (end - begin) / 3
     if which in ("early", "start", "beginning"):

@@ -5,14 +5,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from dateutil.relativedelta import relativedelta, weekday
+
 from meve.components._rewriting import fold
 from meve.memory._recall.periods import (
     FIRST_YEAR,
+    MONDAY,
     Window,
     before,
     holiday,
     length_of,
-    month,
+    months,
     part,
     period,
     season,
@@ -212,7 +215,7 @@ def _shift(relation: str, found: _Found, now: datetime) -> Window:
         return (since if is_approximate else until), now
     if relation in BEFORE:
         ends_before = relation in ("before", "prior to") and not is_approximate
-        return month(12 * FIRST_YEAR, now), (since if ends_before else until)
+        return datetime(FIRST_YEAR, 1, 1, tzinfo=now.tzinfo), (since if ends_before else until)
     days = timedelta(days=3)
     if relation == "around":
         margin = max((until - since) / 2, days)
@@ -221,8 +224,7 @@ def _shift(relation: str, found: _Found, now: datetime) -> Window:
         return since, until
     if relation == "weekend of":
         return since - days, until + days
-    monday = since - timedelta(days=since.weekday())
-    return monday, since + timedelta(days=7)
+    return since + MONDAY, since + timedelta(days=7)
 
 
 def _compute_safely(named: Mapping[str, str], now: datetime) -> Window | None:
@@ -267,20 +269,20 @@ def _compute_possible(named: Mapping[str, str], now: datetime) -> Window | None:
         window = part(named["part"], period(whole, now))
         return window if window[0] <= now else part(named["part"], period(whole, now, 1))
     if name := named.get("part_month") or named.get("month"):
-        window = _month_of(name, _year(named, "part" if "part" in named else "month", now), now)
+        window = months(_month(name), 1, now, _year(named, "part" if "part" in named else "month", now))
         return part(named["part"], window) if "part" in named else window
     if only := named.get("part_only") or named.get("only_year"):
-        window = month(12 * int(only), now), month(12 * int(only) + 12, now)
+        window = months(1, 12, now, int(only))
         return part(named["part"], window) if "part" in named else window
     if name := named.get("ordinal") or named.get("quarter"):
-        return _quarter_of(int(name) if name.isdecimal() else ORDINALS.index(name) + 1, named, now)
+        return months(3 * _number(name) - 2, 3, now, _year(named, "quarter", now))
     if "weekend" in named:
         return period("weekend", now)
     if name := named.get("season"):
         return season(name, now, is_over=False, year=_year(named, "season", now))
     if name := named.get("holiday"):
         year = _year(named, "holiday", now)
-        return holiday(name, now if year is None else month(12 * year + 12, now) - timedelta(days=1))
+        return holiday(name, now if year is None else datetime(year, 12, 31, tzinfo=now.tzinfo))
     return _compute_days(named, now)
 
 
@@ -310,9 +312,9 @@ def _days_of(named: Mapping[str, str], now: datetime) -> Window | None:
     else:
         name, year_of = named["day_month"], _year(named, "day", now)
         day, last = named.get("from", named["day"]), named["day"]
-    number = MONTHS.index(name[:3]) + 1
+    number = _month(name)
     for each in (year_of,) if year_of is not None else range(now.year, now.year - 9, -1):
-        window = _days(each, number, _day_number(day), _day_number(last), now)
+        window = _days(each, number, _number(day), _number(last), now)
         if window and (year_of is not None or window[0] <= now):
             return window
     return None
@@ -328,7 +330,7 @@ def _days(year: int, number: int, first: int, last: int, now: datetime) -> Windo
     return (begin, end) if begin < end else None
 
 
-def _day_number(text: str) -> int:
+def _number(text: str) -> int:
     return int(text) if text.isdecimal() else ORDINALS.index(text) + 1
 
 
@@ -339,19 +341,8 @@ def _year(named: Mapping[str, str], name: str, now: datetime) -> int | None:
     return int(named[f"{name}_year"]) if f"{name}_year" in named else None
 
 
-def _month_of(name: str, year: int | None, now: datetime) -> Window:
-    number = MONTHS.index(name[:3]) + 12 * (now.year if year is None else year)
-    if year is None and month(number, now) > now:
-        number -= 12
-    return month(number, now), month(number + 1, now)
-
-
-def _quarter_of(number: int, named: Mapping[str, str], now: datetime) -> Window:
-    year = _year(named, "quarter", now)
-    first = 3 * (number - 1) + 12 * (now.year if year is None else year)
-    if year is None and month(first, now) > now:
-        first -= 12
-    return month(first, now), month(first + 3, now)
+def _month(name: str) -> int:
+    return MONTHS.index(name[:3]) + 1
 
 
 def _ago(named: Mapping[str, str], unit: str, now: datetime) -> Window | None:
@@ -382,11 +373,10 @@ def _is_weekend(now: datetime) -> bool:
 def _last_day(name: str, now: datetime) -> datetime:
     """Return the beginning of the last day of this name that has begun, but not today."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day - timedelta(days=(day.weekday() - DAYS.index(name[:3]) - 1) % 7 + 1)
+    return day + relativedelta(days=-1, weekday=weekday(DAYS.index(name[:3]), -1))
 
 
 def _day_in(window: Window, name: str) -> Window:
     """Return the day of this name in the week in which a window begins."""
-    monday = window[0] - timedelta(days=window[0].weekday())
-    begin = monday + timedelta(days=DAYS.index(name[:3]))
+    begin = window[0] + MONDAY + timedelta(days=DAYS.index(name[:3]))
     return begin, begin + timedelta(days=1)
