@@ -107,7 +107,7 @@ def read_evidence(memories: Iterable[MemoryRecord]) -> Told:
     told, days = [], []
     for memory in memories:
         told.append(_without_instructions(memory.text, is_own=memory.source == "chat_user"))
-        days += [moment.date() for moment in (memory.created_at, memory.valid_from) if moment]
+        days += [moment.date() for moment in (memory.created_at, memory.valid_from, memory.valid_to) if moment]
     whole = " ".join(told)
     return Told(
         texts=tuple(text for text in told if text), stems=frozenset(content_stems(whole)),

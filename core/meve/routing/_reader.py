@@ -20,10 +20,16 @@ _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
 
 
+def record_of(candidate: Candidate) -> MemoryRecord:
+    """Return the record of a memory that was found."""
+    assert isinstance(candidate.passage, MemoryPassage)
+    return candidate.passage.record
+
+
 def time_of(candidate: Candidate) -> datetime:
     """Return since when a memory holds, or else when it was added."""
-    assert isinstance(candidate.passage, MemoryPassage)
-    return candidate.passage.record.valid_from or candidate.passage.record.created_at
+    record = record_of(candidate)
+    return record.valid_from or record.created_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
