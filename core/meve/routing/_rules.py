@@ -154,7 +154,7 @@ _RULES = (
         r"\b(?:summari[sz]e|recap|sum up|catch me up|bring me up to (?:date|speed))\b",
         r"\b(?:summary|overview|recap|timeline|history) of\b",
         r"\bwhat (?:did|have) we (?:talk(?:ed)?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
-        r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|developed?)\b",
+        r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|develop(?:ed)?)\b",
         r"\bwhat(?:'s| is| has been) (?:new|going on|happening) (?:with|in)\b",
     ),
     _rule(
@@ -289,7 +289,7 @@ _RULES = (
 _HISTORY = re.compile(
     r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before(?= ?[?.!]*$| (?:i|we|that"
     r"|the|my|moving|switching|getting)\b)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss"
-    r"|company)|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
+    r"|company)|changed?|evolved?|progress(?:ed)?|develop(?:ed)?|over time|history|earlier)\b"
 )
 _COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
 _STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
@@ -298,7 +298,11 @@ _PAST = re.compile(r"\b(?:did|was|were|had)\b")
 _PERFECT = re.compile(r"\b(?:(?:have|has|\w+'ve)((?: [\w']+){1,5})|(?:i|we|he|she|they) (\w+))")
 _PLANS = frozenset({"got", "planned", "scheduled", "booked"})
 """Participles of what is or will be, as in `What have I got planned?`"""
-_CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|percent(?:age)?|difference|sum)\b")
+_CALCULATED = re.compile(
+    r"\b(?:how (?:many|much|long|often|frequently|old)|total|average|percent(?:age)?|difference|sum"
+    r"|how (?:has|have|did) .{0,80}\b(?:changed?|develop(?:ed)?|evolved?|progress(?:ed)?|gr[eo]wn?|risen?"
+    r"|fall(?:en)?))\b"
+)
 
 
 def find_intent(question: str) -> Finding:
