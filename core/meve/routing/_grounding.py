@@ -3,11 +3,12 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta, tzinfo
 from itertools import combinations
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
+from meve.memory._recall.memory_passage import in_zone
 from meve.memory.records import MemoryRecord
 from meve.routing._base_forms import base_stem
 from meve.routing._groups import stems_with_groups
@@ -107,12 +108,18 @@ class Lookup:
     """Its names and numbers that neither the evidence nor the question holds, and that can't be computed."""
 
 
-def read_evidence(memories: Iterable[MemoryRecord]) -> Told:
-    """Return what memories tell. Instructions to a model aren't told by anybody, so an answer can't rest on them."""
+def read_evidence(memories: Iterable[MemoryRecord], zone: tzinfo = UTC) -> Told:
+    """Return what memories tell. Instructions to a model aren't told by anybody, so an answer can't rest on them.
+
+    Args:
+        memories: the memories.
+        zone: the time zone of their days.
+    """
     told, days = [], []
     for memory in memories:
         told.append(_without_instructions(memory.text, is_own=memory.source == "chat_user"))
-        days += [moment.date() for moment in (memory.created_at, memory.valid_from, memory.valid_to) if moment]
+        moments = (memory.created_at, memory.valid_from, memory.valid_to)
+        days += [in_zone(moment, zone).date() for moment in moments if moment]
     whole = " ".join(told)
     return Told(
         texts=tuple(text for text in told if text), stems=frozenset(content_stems(whole)),

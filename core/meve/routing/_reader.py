@@ -20,10 +20,15 @@ _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
 
 
+def passage_of(candidate: Candidate) -> MemoryPassage:
+    """Return a memory that was found."""
+    assert isinstance(candidate.passage, MemoryPassage)
+    return candidate.passage
+
+
 def record_of(candidate: Candidate) -> MemoryRecord:
     """Return the record of a memory that was found."""
-    assert isinstance(candidate.passage, MemoryPassage)
-    return candidate.passage.record
+    return passage_of(candidate).record
 
 
 def time_of(candidate: Candidate) -> datetime:

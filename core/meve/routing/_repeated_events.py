@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
+from meve.memory._recall.memory_passage import in_zone
 from meve.memory.records import MemoryRecord, is_part
-from meve.routing._reader import Found, record_of
+from meve.routing._reader import Found, passage_of, record_of
 
 _REDUNDANT = "redundant_with:"
 """The beginning of the reason of a memory that a search left out since another one says the same."""
@@ -35,8 +36,9 @@ def find_repeated(first: Found, everything: Found) -> Found:
         survivor = kept.get(_survivor(record_of(candidate), survivors, kept))
         if survivor is None or candidate.id in kept:
             continue
-        day = record_of(candidate).created_at.date()
-        if day != survivor.created_at.date() and day not in days[survivor.id]:
+        zone = passage_of(candidate).zone
+        day, known = (in_zone(record.created_at, zone).date() for record in (record_of(candidate), survivor))
+        if day != known and day not in days[survivor.id]:
             days[survivor.id].add(day)
             repeated.append(candidate)
     return replace(everything, candidates=tuple(repeated))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from meve.routing._base_forms import is_past
 from meve.routing._plan import Intent
+from meve.routing._small_talk import OPENER, PRAISE, SMALL_TALK
 
 _MOST = 2_000
 """The characters of a question that are read: its beginning and its end."""
@@ -35,15 +36,8 @@ _ATTRIBUTE = (
     r"|native language|mother tongue|religion|marital status|relationship status|identity|gender|pronouns|height|weight"
     r"|blood type|shoe size|zodiac sign|star sign|allerg(?:y|ies)|diet|time ?zone|major|degree|school|hobb(?:y|ies))"
 )
-_OPENER = (
-    r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
-    r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
-)
 _OWN = r"(?:i|my|mine|myself|we|our|ours|us)"
 _ADVICE_NOUN = r"(?:advice|suggestions?|recommendations?|opinion|view|answer|idea|first|last|previous|earlier)"
-_PRAISE = (
-    r"(?:brilliant|fantastic|excellent|wonderful|amazing|impressive|lovely|great|perfect|funny|helpful|kind|sweet)"
-)
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _SEASON = r"(?:spring|summer|autumn|fall|winter|holidays?|vacation|christmas|easter)"
 _TIME = (
@@ -88,10 +82,8 @@ def _rule(intent: Intent, reason: str, *patterns: str) -> _Rule:
 _RULES = (
     _rule(
         "chat", "it is small talk",
-        rf"^{_OPENER}\b(?: \w+){{0,4}}[ .!,)]*$",
-        rf"^{_OPENER}\b(?: \w+){{0,4}}[.!,]+ (?:that|this|it|you)(?:'s|'re| is| was| are| were)"
-        r"(?: (?!i\b|my\b|our\b)\w+){1,4}[ .!)]*$",
-        rf"^(?:{_OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
+        SMALL_TALK,
+        rf"^(?:{OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
         r"|how do you do|who are you|what can you do"
         r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?! with\b)(?: \w+){0,3}[ ?!.]*$",
     ),
@@ -101,8 +93,8 @@ _RULES = (
         r"|(?:do|can|will) you (?:ever |really |actually )?(?:sleep|eat|dream|feel|think|exist|learn|breathe|age)"
         r"|who (?:made|built|created|trained|programmed) you|are you (?:an? )?\w+)(?:,? \w+){0,3}[ ?!.]*$",
         rf"^(?!.*\b(?:{_OWN}|\d+)\b)(?:(?:hm+|oh|ah|aha|ha(?:ha)+|ugh|oops|phew|well|morning|evening|afternoon|cheers"
-        rf"|{_PRAISE}|fair enough|makes sense|never mind then)\b|(?:that|this|it)(?:'s| is| was| made|'ll| sounds?"
-        rf"| helps?)\b.*\b(?:{_PRAISE}|laugh|smile|enough|all|kind|sense)\b|you(?:'re| are) |talk to you|see you"
+        rf"|{PRAISE}|fair enough|makes sense|never mind then)\b|(?:that|this|it)(?:'s| is| was| made|'ll| sounds?"
+        rf"| helps?)\b.*\b(?:{PRAISE}|laugh|smile|enough|all|kind|sense)\b|you(?:'re| are) |talk to you|see you"
         r"|nice to meet|i (?:see|understand|appreciate|agree)\b|good to (?:hear|know))[^?]{0,40}$",
     ),
     _rule(

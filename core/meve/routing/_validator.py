@@ -3,10 +3,12 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Literal, TypeAlias
 
 from meve._quoting import quote_json
 from meve.errors import ModelError
+from meve.memory._recall.memory_passage import MemoryPassage
 from meve.routing._counted_times import find_miscount
 from meve.routing._evidence import RoutedRecall
 from meve.routing._grounding import Lookup, Told, look_up, read_evidence, split_clauses
@@ -163,7 +165,8 @@ def _texts(evidence: RoutedRecall) -> list[str]:
 
 
 def _read(evidence: RoutedRecall) -> Told:
-    return read_evidence([*evidence.records, *evidence.standing])
+    zones = [p.passage.zone for p in evidence.passages if isinstance(p.passage, MemoryPassage)]
+    return read_evidence([*evidence.records, *evidence.standing], zones[0] if zones else UTC)
 
 
 def _is_calculated(plan: RoutePlan) -> bool:

@@ -72,15 +72,15 @@ class MemoryPassage(Passage):
     def validity(self) -> str:
         """When a memory held, as ` (until 2026-05-01)`; empty for one that holds since the day when it was added."""
         begin, end = self.record.valid_from, self.record.valid_to
-        since = None if begin is None else _in_zone(begin, self.zone).date()
+        since = None if begin is None else in_zone(begin, self.zone).date()
         told = [] if since in (None, self.day.date()) else [f"from {since}"]
-        told += [] if end is None else [f"until {_in_zone(end, self.zone).date()}"]
+        told += [] if end is None else [f"until {in_zone(end, self.zone).date()}"]
         return f" ({' '.join(told)})" if told else ""
 
     @property
     def day(self) -> datetime:
         """When the memory was added, in the time zone; in UTC at the ends of the calendar."""
-        return _in_zone(self.record.created_at, self.zone)
+        return in_zone(self.record.created_at, self.zone)
 
     @property
     def _source(self) -> str:
@@ -97,7 +97,8 @@ class MemoryPassage(Passage):
         return shown
 
 
-def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
+def in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a moment in a time zone; as it is at the ends of the calendar."""
     try:
         return moment.astimezone(zone)
     except OverflowError:
