@@ -110,6 +110,7 @@ def test_question_with_a_verb_of_state_asks_for_a_state(router, question):
         "What was I doing last week?", "What happened in June?", "Where was I in July?", "What did I wear on Saturday?",
         "What did I have for lunch last week?", "Where do I live?", "Who is my boss?", "Where did I live?",
         "Who was at the party in May?", "What did I take on the trip in May?",
+        "What was the course that I joined in May?",
     ],
 )  # fmt: skip
 def test_question_for_an_event_or_for_now_asks_for_no_state(router, question):
@@ -123,8 +124,9 @@ def test_question_whether_something_still_holds_reads_one_fact_and_what_ended_it
 
 
 def test_question_for_several_states_is_a_list(router):
-    plan = router.plan("Which cities did I live in in 2026?")
-    assert (plan.intent, plan.state) == ("list", True)
+    for question in ("Which cities did I live in in 2026?", "Which towns in Spain was I living in in 2025?"):
+        plan = router.plan(question)
+        assert (plan.intent, plan.state) == ("list", True)
 
 
 def test_time_of_a_question_for_all_that_happened_is_a_filter(router):

@@ -19,7 +19,7 @@ _VAGUE = re.compile(
     r"|between|per|every|each|an? (?:day|week|month|year))\b",
     re.IGNORECASE,
 )
-_TIMES = re.compile(r"\b(?:once|twice|thrice|([\w-]+) times?)\b", re.IGNORECASE)
+_TIMES = re.compile(r"\b(?:once|twice|thrice|([\w-]{1,30}) times?)\b", re.IGNORECASE)
 _BARE_WORDS = 2
 """The most words of an answer that may tell a number of times without saying `times`."""
 _OPENING = re.compile(r"\W*(?:i|we) (?:also |just |finally |\w+ly )?(\w+)(?: (\w+ing)\b)?", re.IGNORECASE)

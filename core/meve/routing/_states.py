@@ -40,6 +40,7 @@ _NOT_STATE = re.compile(
     r"|how many times\b|(?:what|which) (?:day|date|month|year|week|time)\b|(?:what|which) (?:was|were) (?:\S+ )?(?:last"
     r"|first|best|worst|most|latest)\b|who (?:was|were) (?:at|in|on|there|with)\b)"
     r"|\b(?:was|were) (?:i|we|\w+) (?:doing|going|up to|born|there)\b|\bwhat happened\b"
+    r"|\b(?:was|were) the \b.{0,60}\b(?:i|we|he|she|they) (?:\w+ed|went|bought|saw|met|had|took|made|gave|got|did)\b"
 )
 """Questions for events, dates, and numbers of times."""
 _WAS = re.compile(
@@ -53,7 +54,8 @@ _DID_LONGER = re.compile(rf"\bdid {_SUBJECT} {_OFTEN}{_LASTING}\b|^(?:who|what|w
 _STILL = re.compile(rf"^(?:do|does|am|is|are) {_SUBJECT} still\b")
 _BEFORE = re.compile(r"\b(before|after) (?=\S*\w)", re.IGNORECASE)
 _SEVERAL = re.compile(
-    r"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){0,2}(?!\w*(?:ss|us|is) )\w{2,}s (?:did|was|were)\b"
+    r"^(?:in |at |on |to |for |with |from )?(?:what|which) (?:\w+ ){0,2}(?!\w*(?:ss|us|is) )\w{2,}s"
+    r" (?:(?:in|of|at|from|for) (?:\w+ ){1,3}?)?(?:did|was|were)\b"
 )
 
 
