@@ -184,7 +184,7 @@ def test_each_item_of_an_answer_must_be_told(routed_memory, reply, abstains):
 
 def test_count_tells_the_model_how_many_memories_were_searched(routed_memory):
     _, script = answer(routed_memory, "How many times did I go hiking?", "3")
-    assert "10 memories were searched; all that match fit and are shown." in script.prompts[0]
+    assert "10 memories were searched; all 3 that match fit and are shown, and 7 others." in script.prompts[0]
 
 
 def test_answer_needs_a_language_model(router):

@@ -13,6 +13,12 @@ UNREAD = ("chat", "task", "general")
     [
         ("Morning!", "chat"),
         ("That made me laugh, thanks.", "chat"),
+        ("thanks, that helped a lot!", "chat"),
+        ("ok, cool", "chat"),
+        ("good night", "chat"),
+        ("Thank you so much for your help \U0001f64f", "chat"),
+        ("cool, I'll try that", "chat"),
+        ("ok bye, have a nice evening", "chat"),
         ("What's your name, by the way?", "chat"),
         ("Do you ever sleep?", "chat"),
         ("Come up with a slogan for a bakery.", "task"),
@@ -37,6 +43,10 @@ def test_message_outside_the_tiers_gets_no_memories_that_do_not_answer_it(router
     [
         "What was your last suggestion for the garden?",
         "Thanks! And when is my dentist's appointment?",
+        "ok, what's my name",
+        "Great, list my hobbies",
+        "Cool places that I visited",
+        "Sounds like my boss, what was her name",
         "Draft a birthday card for my mother that mentions her hobby.",
         "Translate my address into German.",
         "Play the song that I said I loved.",
@@ -61,3 +71,12 @@ def test_task_about_the_user_gets_memories_and_other_tasks_none(static_memory):
     assert [record.text for record in about.records] == ["My landlord is called Zbigniew."]
     assert other.records == ()
     assert not about.plan.needs_memory
+
+
+def test_small_talk_is_answered_by_the_model_without_memories(static_memory):
+    static_memory.add("I helped my landlord a lot.", user_id="alice", source="chat_user")
+    prompts = []
+    router = MemoryRouter(static_memory, user_id="alice", llm=lambda prompt: prompts.append(prompt) or "Any time!")
+    answer = router.answer("thanks, that helped a lot!")
+    assert (answer.text, answer.abstained, answer.evidence.records) == ("Any time!", False, ())
+    assert "landlord" not in prompts[0]

@@ -143,7 +143,13 @@ def test_list_leaves_out_nothing_that_fits(static_memory, clock):
     tell(static_memory, clock, *books, "I finished Walden on the train.", "Middlemarch kept me up all night.")
     recall = MemoryRouter(static_memory, user_id="alice").recall("Which books have I read?")
     assert (len(recall.passages), recall.plan.intent) == (5, "list")
-    assert recall.note == "5 memories were searched; all that match fit and are shown."
+    assert recall.note == "5 memories were searched; all 3 that match fit and are shown, and 2 others."
+
+
+def test_note_of_one_memory_names_it_in_the_singular(static_memory, clock):
+    tell(static_memory, clock, "I read the book Emma.")
+    recall = MemoryRouter(static_memory, user_id="alice").recall("Which books have I read?")
+    assert recall.note == "1 memory was searched; all that match fit and are shown."
 
 
 def test_list_that_the_budget_cut_says_so_wherever_it_is_shown(static_memory, clock):

@@ -23,6 +23,8 @@ woman women
 _BASES = {
     form: base for base, *forms in (entry.split() for entry in _LISTED.replace("\n", " ").split(",")) for form in forms
 }
+_NOUNS = {"choice": "choose", "death": "die", "flight": "fly", "loss": "lose", "marriage": "marry", "weight": "weigh"}
+"""Nouns of verbs whose stems differ."""
 _FREQUENT = frozenset(
     ["been", "had", "gone", "done", "made", "taken", "said", "come", "read", "put", "cut", "set", "hit", "quit", "run"]
 )
@@ -39,8 +41,8 @@ def base_stems(text: str) -> Iterable[str]:
 
 
 def base_stem(word: str) -> str:
-    """Return the stem of an English word in lower case, the same for all its forms."""
-    return stem(_BASES.get(word, word))
+    """Return the stem of an English word in lower case, the same for all its forms, and for some nouns of a verb."""
+    return stem(_BASES.get(word) or _NOUNS.get(word, word))
 
 
 def is_past(word: str) -> bool:

@@ -57,12 +57,16 @@ class RoutedRecall(Recall):
         if not self.matching_ids and not (self.matching_ids is not None and self.passages):
             return ""
         compared = f", of which the {self.ranked} nearest were compared" if self.ranked < self.read else ""
-        shown = "all" if self.shown == self.matching else f"only {self.shown} of {self.matching}"
+        others = len(self.passages) - (self.shown or 0)
+        among = f", and {others} {'other' if others == 1 else 'others'}" if others else ""
+        every = f"all {self.matching}" if others else "all"
+        shown = every if self.shown == self.matching else f"only {self.shown} of {self.matching}"
         none = "none shares a word with the question, so the nearest are shown"
         if self.plan.intent == "summary" and self.plan.period is not None:
             none = "none was told at that time, so the nearest are shown"
-        told = f"{shown} that match fit and are shown" if self.matching else none
-        return f"{self.read} memories were searched{compared}; {told}{self._told_later}."
+        told = f"{shown} that match fit and are shown{among}{self._told_later}" if self.matching else none
+        searched = "1 memory was" if self.read == 1 else f"{self.read} memories were"
+        return f"{searched} searched{compared}; {told}."
 
     @property
     def _told_later(self) -> str:
@@ -70,7 +74,8 @@ class RoutedRecall(Recall):
         period, matching = self.plan.period, self.matching_ids or frozenset()
         shown = [record for record in self.records if record.id in matching]
         later = 0 if period is None else sum(record.created_at >= period.until for record in shown)
-        return f"; {later} of these {'was' if later == 1 else 'were'} told after that time" if later else ""
+        these = "these" if self.shown == len(self.passages) else "those that match"
+        return f"; {later} of {these} {'was' if later == 1 else 'were'} told after that time" if later else ""
 
     @property
     def is_empty(self) -> bool:

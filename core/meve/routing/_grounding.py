@@ -3,18 +3,21 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta, tzinfo
 from itertools import combinations
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
+from meve.memory._recall.memory_passage import in_zone
 from meve.memory.records import MemoryRecord
-from meve.routing._base_forms import base_stem, base_stems
+from meve.routing._base_forms import base_stem
+from meve.routing._groups import stems_with_groups
 from meve.routing._topic import topic_stems
 
 _WRAPPING = """
 user answer question memory according yes yeah yep no nope any more anymore longer still yet right correct indeed dr mr
 mrs ms pm p m however actually also additionally currently overall certainly definitely probably apparently finally plus
+few several
 """
 _PHRASES = frozenset(base_stem(word) for word in _WRAPPING.split())
 """Stems of words that wrap an answer or go with a yes, a no, a name or an hour, as in `The user's answer is: Oslo`."""
@@ -29,9 +32,10 @@ _CALENDAR = """
 monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter morning afternoon evening weekend
 today yesterday last next early mid late beginning end ago second minute hour day week month year time dollar euro pound
 about around approximately roughly nearly almost total altogether before after since first prior following
+gain lose drop rise fall increase decrease grow shrink
 """
 _CALCULABLE = frozenset(base_stem(word) for word in [*_CALENDAR.split(), *_MONTHS])
-"""Stems of dates, spans and units, which a model may compute from the dates of memories."""
+"""Stems of dates, spans, units and changes, which a model may compute from the dates of memories."""
 _DIGITS = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen
@@ -42,6 +46,8 @@ NUMBERS = {
     **{word: 10.0 * n for n, word in enumerate(_TENS.split(), 2)},
     "thousand": 1_000.0, "once": 1.0, "twice": 2.0, "thrice": 3.0, "dozen": 12.0, "couple": 2.0, "half": 0.5,
 }  # fmt: skip
+_VAGUE = re.compile(r"\bcouple\b", re.IGNORECASE)
+"""A number that an answer needn't mean exactly."""
 _CLOCK = re.compile(r"\b(\d{1,2})(?::[0-5]\d|\s?[ap]\.?m\b)", re.IGNORECASE)
 _ORDINAL = re.compile(r"(?<!\d)(\d+)(?:st|nd|rd|th)")
 _CAPITAL = re.compile(r"(?<![\w'])[A-Z\u00c0-\u00de][\w'-]*")
@@ -89,7 +95,7 @@ class Told:
     def numbers_about(self, question: str) -> list[float]:
         """Return the numbers of the texts that share a word of the question's topic."""
         topic = topic_stems(question)
-        return find_numbers(" ".join(text for text in self.texts if not topic.isdisjoint(base_stems(text))))
+        return find_numbers(" ".join(text for text in self.texts if not topic.isdisjoint(stems_with_groups(text))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,12 +108,18 @@ class Lookup:
     """Its names and numbers that neither the evidence nor the question holds, and that can't be computed."""
 
 
-def read_evidence(memories: Iterable[MemoryRecord]) -> Told:
-    """Return what memories tell. Instructions to a model aren't told by anybody, so an answer can't rest on them."""
+def read_evidence(memories: Iterable[MemoryRecord], zone: tzinfo = UTC) -> Told:
+    """Return what memories tell. Instructions to a model aren't told by anybody, so an answer can't rest on them.
+
+    Args:
+        memories: the memories.
+        zone: the time zone of their days.
+    """
     told, days = [], []
     for memory in memories:
         told.append(_without_instructions(memory.text, is_own=memory.source == "chat_user"))
-        days += [moment.date() for moment in (memory.created_at, memory.valid_from) if moment]
+        moments = (memory.created_at, memory.valid_from, memory.valid_to)
+        days += [in_zone(moment, zone).date() for moment in moments if moment]
     whole = " ".join(told)
     return Told(
         texts=tuple(text for text in told if text), stems=frozenset(content_stems(whole)),
@@ -132,7 +144,8 @@ def look_up(answer: str, question: str, told: Told, *, calculated: bool) -> Look
     allowed |= _compute(told, question, answer) if calculated else set()
     missing += _find_unknown_times(answer, known, told, allowed, calculated=calculated)
     missing += [f"{number:g}" for number in _count_numbers(answer) if number not in allowed]
-    wanted = {word for word in content_stems(answer) if word not in asked | _PHRASES and _to_number(word) is None}
+    telling = (word for word in words(answer) if word not in FUNCTION_WORDS and _to_number(word) is None)
+    wanted = {base_stem(word) for word in telling} - asked - _PHRASES
     wanted -= _CALCULABLE if calculated else _MONTH_STEMS
     found = sum(_is_known(word, told.stems) for word in wanted)
     return Lookup(share=found / len(wanted) if wanted else 1.0, missing=tuple(dict.fromkeys(missing)))
@@ -165,7 +178,8 @@ def find_names(text: str) -> list[str]:
         follows = place + 1 < len(matches) and text[match.end() : matches[place + 1].start()] == " "
         if not follows and _begins_sentence(text[max(match.start() - 20, 0) : match.start()]):
             continue
-        if word.lower() not in FUNCTION_WORDS and base_stem(word.lower()) not in _CALCULABLE | NUMBERS.keys():
+        is_plain = word.lower() in FUNCTION_WORDS | NUMBERS.keys()
+        if not is_plain and base_stem(word.lower()) not in _CALCULABLE:
             names.append(word)
     return names
 
@@ -230,7 +244,8 @@ def _to_number(word: str) -> float | None:
 def _count_numbers(answer: str) -> list[float]:
     """Return the numbers of an answer, without years, and without days if it names a month."""
     has_month = _DATED_MAY.search(answer) is not None or not _NAMED_MONTHS.isdisjoint(words(answer))
-    return [n for n in find_numbers(answer) if not _is_year(n) and not (has_month and n <= _LONGEST_MONTH)]
+    numbers = find_numbers(_VAGUE.sub(" ", answer))
+    return [n for n in numbers if not _is_year(n) and not (has_month and n <= _LONGEST_MONTH)]
 
 
 def _is_year(number: float) -> bool:

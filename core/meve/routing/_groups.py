@@ -13,9 +13,17 @@ _KIN = f"""
 {_PARENTS} {_CHILDREN} {_SIBLINGS} parent child kid sibling husband wife spouse partner aunt uncle cousin nephew niece
 grandmother grandfather grandma grandpa granddaughter grandson stepmother stepfather
 """
+_PETS = "dog cat puppy kitten rabbit hamster parrot budgie tortoise goldfish"
+_ILLNESSES = """
+flu influenza bronchitis migraine pneumonia covid angina tonsillitis measles chickenpox shingles asthma diabetes
+hepatitis sinusitis appendicitis gastritis anaemia anemia depression
+"""
 _LISTED = {
     "family": _KIN, "relative": _KIN, "sibling": _SIBLINGS, "parent": _PARENTS, "child": _CHILDREN, "kid": _CHILDREN,
-    "pet": "dog cat puppy kitten rabbit hamster parrot budgie tortoise goldfish",
+    "pet": _PETS, "animal": f"{_PETS} horse pony cow goat sheep hen chicken",
+    "illness": _ILLNESSES, "disease": _ILLNESSES, "sickness": _ILLNESSES, "ailment": _ILLNESSES,
+    "vehicle": "car bike bicycle motorbike motorcycle scooter van truck lorry moped",
+    "instrument": "guitar piano violin cello flute trumpet drum saxophone clarinet ukulele viola harp accordion",
 }  # fmt: skip
 _MEMBERS = {base_stem(group): frozenset(map(base_stem, members.split())) for group, members in _LISTED.items()}
 _GROUPS = MappingProxyType({

@@ -95,7 +95,8 @@ def _arrange(kept: Sequence[Candidate], *, by_time: bool, by_day: bool) -> list[
 
 def _write(shown: Sequence[Candidate], *, numbered: bool) -> str:
     passages = [candidate.passage for candidate in shown]
-    return _SEPARATOR.join(list_passages(passages, [p.prompt_text for p in passages], citations=numbered))
+    texts = [p.prompt_text + (p.validity if isinstance(p, MemoryPassage) else "") for p in passages]
+    return _SEPARATOR.join(list_passages(passages, texts, citations=numbered))
 
 
 def _row_of(candidate: Candidate) -> int:

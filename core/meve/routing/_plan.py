@@ -68,6 +68,8 @@ class RoutePlan:
     """The past time that the question names."""
     history: bool = False
     """Whether memories that another one replaced are read, too: for questions about what was before."""
+    state: bool = False
+    """Whether the question asks for what held at a past time: memories from before that time are read, too."""
     chances: Mapping[Tier, float] = field(default_factory=dict)
     """The estimated probability of each tier."""
 
@@ -79,7 +81,7 @@ class RoutePlan:
     @property
     def by_time(self) -> bool:
         """Whether the evidence stands in order of time, instead of relevance."""
-        return self.tier is Tier.DEEP
+        return self.tier is Tier.DEEP and (self.is_complete or not self.state)
 
     @property
     def needs_memory(self) -> bool:
@@ -102,5 +104,6 @@ class RoutePlan:
             "max_tokens": self.max_tokens,
             "period": None if self.period is None else self.period.to_dict(),
             "history": self.history,
+            "state": self.state,
             "chances": {str(tier): round(chance, 4) for tier, chance in self.chances.items()},
         }

@@ -20,10 +20,21 @@ _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
 
 
+def passage_of(candidate: Candidate) -> MemoryPassage:
+    """Return a memory that was found."""
+    assert isinstance(candidate.passage, MemoryPassage)
+    return candidate.passage
+
+
+def record_of(candidate: Candidate) -> MemoryRecord:
+    """Return the record of a memory that was found."""
+    return passage_of(candidate).record
+
+
 def time_of(candidate: Candidate) -> datetime:
     """Return since when a memory holds, or else when it was added."""
-    assert isinstance(candidate.passage, MemoryPassage)
-    return candidate.passage.record.valid_from or candidate.passage.record.created_at
+    record = record_of(candidate)
+    return record.valid_from or record.created_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from meve.memory._recall.memory_passage import MemoryPassage
+from meve.memory._recall.memory_passage import in_zone
 from meve.memory.records import MemoryRecord, is_part
-from meve.routing._reader import Found
-from meve.types import Candidate
+from meve.routing._reader import Found, passage_of, record_of
 
 _REDUNDANT = "redundant_with:"
 """The beginning of the reason of a memory that a search left out since another one says the same."""
@@ -25,7 +24,7 @@ def find_repeated(first: Found, everything: Found) -> Found:
         first: the memories that a search found, of each fact one.
         everything: the same search with duplicates and with memories that another one replaced.
     """
-    kept = {c.id: _record(c) for c in first.candidates}
+    kept = {c.id: record_of(c) for c in first.candidates}
     survivors = {
         each.id: each.reason.removeprefix(_REDUNDANT)
         for each in first.recall.trace.candidates
@@ -33,12 +32,13 @@ def find_repeated(first: Found, everything: Found) -> Found:
     }
     days: dict[str, set[date]] = defaultdict(set)
     repeated = []
-    for candidate in sorted(everything.candidates, key=lambda c: _record(c).created_at):
-        survivor = kept.get(_survivor(_record(candidate), survivors, kept))
+    for candidate in sorted(everything.candidates, key=lambda c: record_of(c).created_at):
+        survivor = kept.get(_survivor(record_of(candidate), survivors, kept))
         if survivor is None or candidate.id in kept:
             continue
-        day = _record(candidate).created_at.date()
-        if day != survivor.created_at.date() and day not in days[survivor.id]:
+        zone = passage_of(candidate).zone
+        day, known = (in_zone(record.created_at, zone).date() for record in (record_of(candidate), survivor))
+        if day != known and day not in days[survivor.id]:
             days[survivor.id].add(day)
             repeated.append(candidate)
     return replace(everything, candidates=tuple(repeated))
@@ -50,13 +50,19 @@ def find_former(everything: Found) -> Found:
     Args:
         everything: a search with memories that another one replaced.
     """
-    records = {candidate.id: _record(candidate) for candidate in everything.candidates}
+    distinct = drop_parts(everything)
+    return replace(distinct, candidates=tuple(c for c in distinct.candidates if record_of(c).is_closed))
 
-    def is_former(record: MemoryRecord) -> bool:
+
+def drop_parts(everything: Found) -> Found:
+    """Return what a search with replaced memories found, without copies and parts of what replaced them."""
+    records = {candidate.id: record_of(candidate) for candidate in everything.candidates}
+
+    def is_other(record: MemoryRecord) -> bool:
         by = records.get(record.superseded_by or "")
-        return record.is_closed and not (by is not None and is_part(record, by))
+        return by is None or not is_part(record, by)
 
-    return replace(everything, candidates=tuple(c for c in everything.candidates if is_former(records[c.id])))
+    return replace(everything, candidates=tuple(c for c in everything.candidates if is_other(records[c.id])))
 
 
 def _survivor(record: MemoryRecord, survivors: Mapping[str, str], kept: Mapping[str, MemoryRecord]) -> str:
@@ -65,9 +71,3 @@ def _survivor(record: MemoryRecord, survivors: Mapping[str, str], kept: Mapping[
         return survivors[record.id]
     by = kept.get(record.superseded_by or "")
     return by.id if by is not None and is_part(record, by) and by.kind != "summary" else ""
-
-
-def _record(candidate: Candidate) -> MemoryRecord:
-    passage = candidate.passage
-    assert isinstance(passage, MemoryPassage)
-    return passage.record

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from meve.routing._base_forms import is_past
 from meve.routing._plan import Intent
+from meve.routing._small_talk import OPENER, PRAISE, SMALL_TALK
 
 _MOST = 2_000
 """The characters of a question that are read: its beginning and its end."""
@@ -35,15 +36,8 @@ _ATTRIBUTE = (
     r"|native language|mother tongue|religion|marital status|relationship status|identity|gender|pronouns|height|weight"
     r"|blood type|shoe size|zodiac sign|star sign|allerg(?:y|ies)|diet|time ?zone|major|degree|school|hobb(?:y|ies))"
 )
-_OPENER = (
-    r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
-    r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
-)
 _OWN = r"(?:i|my|mine|myself|we|our|ours|us)"
 _ADVICE_NOUN = r"(?:advice|suggestions?|recommendations?|opinion|view|answer|idea|first|last|previous|earlier)"
-_PRAISE = (
-    r"(?:brilliant|fantastic|excellent|wonderful|amazing|impressive|lovely|great|perfect|funny|helpful|kind|sweet)"
-)
 _MONTH = r"(?:january|february|march|april|may|june|july|august|september|october|november|december)"
 _SEASON = r"(?:spring|summer|autumn|fall|winter|holidays?|vacation|christmas|easter)"
 _TIME = (
@@ -88,10 +82,8 @@ def _rule(intent: Intent, reason: str, *patterns: str) -> _Rule:
 _RULES = (
     _rule(
         "chat", "it is small talk",
-        rf"^{_OPENER}\b(?: \w+){{0,4}}[ .!,)]*$",
-        rf"^{_OPENER}\b(?: \w+){{0,4}}[.!,]+ (?:that|this|it|you)(?:'s|'re| is| was| are| were)"
-        r"(?: (?!i\b|my\b|our\b)\w+){1,4}[ .!)]*$",
-        rf"^(?:{_OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
+        SMALL_TALK,
+        rf"^(?:{OPENER}\b(?: \w+){{0,2}})?[ ,.!]*(?:how are you|how's it going|what's up"
         r"|how do you do|who are you|what can you do"
         r"|are you (?:there|ok|real|human|an? (?:ai|bot|robot|person)))\b(?! with\b)(?: \w+){0,3}[ ?!.]*$",
     ),
@@ -101,8 +93,8 @@ _RULES = (
         r"|(?:do|can|will) you (?:ever |really |actually )?(?:sleep|eat|dream|feel|think|exist|learn|breathe|age)"
         r"|who (?:made|built|created|trained|programmed) you|are you (?:an? )?\w+)(?:,? \w+){0,3}[ ?!.]*$",
         rf"^(?!.*\b(?:{_OWN}|\d+)\b)(?:(?:hm+|oh|ah|aha|ha(?:ha)+|ugh|oops|phew|well|morning|evening|afternoon|cheers"
-        rf"|{_PRAISE}|fair enough|makes sense|never mind then)\b|(?:that|this|it)(?:'s| is| was| made|'ll| sounds?"
-        rf"| helps?)\b.*\b(?:{_PRAISE}|laugh|smile|enough|all|kind|sense)\b|you(?:'re| are) |talk to you|see you"
+        rf"|{PRAISE}|fair enough|makes sense|never mind then)\b|(?:that|this|it)(?:'s| is| was| made|'ll| sounds?"
+        rf"| helps?)\b.*\b(?:{PRAISE}|laugh|smile|enough|all|kind|sense)\b|you(?:'re| are) |talk to you|see you"
         r"|nice to meet|i (?:see|understand|appreciate|agree)\b|good to (?:hear|know))[^?]{0,40}$",
     ),
     _rule(
@@ -154,7 +146,7 @@ _RULES = (
         r"\b(?:summari[sz]e|recap|sum up|catch me up|bring me up to (?:date|speed))\b",
         r"\b(?:summary|overview|recap|timeline|history) of\b",
         r"\bwhat (?:did|have) we (?:talk(?:ed)?|discuss(?:ed)?|chat(?:ted)?|cover(?:ed)?|been)\b",
-        r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|developed?)\b",
+        r"\bhow (?:has|have|did) .{0,120}\b(?:changed?|evolved?|progress(?:ed)?|develop(?:ed)?)\b",
         r"\bwhat(?:'s| is| has been) (?:new|going on|happening) (?:with|in)\b",
     ),
     _rule(
@@ -289,7 +281,7 @@ _RULES = (
 _HISTORY = re.compile(
     r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before(?= ?[?.!]*$| (?:i|we|that"
     r"|the|my|moving|switching|getting)\b)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss"
-    r"|company)|changed?|evolved?|progress(?:ed)?|over time|history|earlier)\b"
+    r"|company)|changed?|evolved?|progress(?:ed)?|develop(?:ed)?|over time|history|earlier)\b"
 )
 _COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
 _STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
@@ -298,7 +290,11 @@ _PAST = re.compile(r"\b(?:did|was|were|had)\b")
 _PERFECT = re.compile(r"\b(?:(?:have|has|\w+'ve)((?: [\w']+){1,5})|(?:i|we|he|she|they) (\w+))")
 _PLANS = frozenset({"got", "planned", "scheduled", "booked"})
 """Participles of what is or will be, as in `What have I got planned?`"""
-_CALCULATED = re.compile(r"\b(?:how (?:many|much|long|often|old)|total|average|percent(?:age)?|difference|sum)\b")
+_CALCULATED = re.compile(
+    r"\b(?:how (?:many|much|long|often|frequently|old)|total|average|percent(?:age)?|difference|sum"
+    r"|how (?:has|have|did) .{0,80}\b(?:changed?|develop(?:ed)?|evolved?|progress(?:ed)?|gr[eo]wn?|risen?"
+    r"|fall(?:en)?))\b"
+)
 
 
 def find_intent(question: str) -> Finding:

@@ -15,8 +15,9 @@ from meve.routing._first_and_last import asks_for_end, find_end
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan, Tier
 from meve.routing._reader import Found, MemoryReader, time_of
-from meve.routing._repeated_events import find_former, find_repeated
+from meve.routing._repeated_events import drop_parts, find_former, find_repeated
 from meve.routing._rules import asks_for_past, counts_events, is_about_user
+from meve.routing._states import prefer_held, split_times
 from meve.routing._tellers import choose_told, prefer_teller
 from meve.routing._topic import split_parts, topic_stems
 from meve.routing.config import RouterConfig
@@ -96,7 +97,7 @@ def _gather_profile(plan: RoutePlan, reader: MemoryReader) -> Gathered:
     if plan.intent == "chat":
         candidates, dropped = _split(found[0].candidates, lambda _: False)
     else:
-        candidates = _verified(plan.question, found[0].candidates, reader)
+        candidates = _verified(plan, found[0].candidates, reader)
     if plan.intent == "identity":
         candidates, dropped = _trim(candidates)
     if not plan.needs_memory and not needs_nearest(plan):
@@ -111,24 +112,30 @@ def needs_nearest(plan: RoutePlan) -> bool:
 
 
 def _gather_targeted(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
-    found = reader.look(plan.question, since=_since(plan, config), history=plan.history)
-    candidates, dropped = _trim(_verified(plan.question, found.candidates, reader))
-    return Gathered(candidates=tuple(candidates), dropped=tuple(dropped), searches=(plan.question,), found=(found,))
+    searches = split_times(plan)
+    since = _since(plan, config)
+    found = [drop_parts(reader.look(text, since=since, history=plan.history)) for text in searches]
+    merged = _merge([found[0], *(_weigh(each, found[0], _PART_WEIGHT) for each in found[1:])])
+    candidates, dropped = _trim_unless_state(plan, _verified(plan, merged, reader))
+    return Gathered(
+        candidates=tuple(candidates), dropped=tuple(dropped), searches=tuple(searches), found=tuple(found)
+    )  # fmt: skip
 
 
 def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
     """Search for the question, its parts, and the question with the best evidence; or for all that matches."""
     since = _since(plan, config)
     most = COMPLETE_CANDIDATES if plan.is_complete else CANDIDATES
-    first = reader.look(plan.question, candidates=most, since=since, history=plan.history)
-    found, searches = [first], [plan.question]
-    for part in split_parts(plan.question):
+    question, *others = split_times(plan)
+    first = drop_parts(reader.look(question, candidates=most, since=since, history=plan.history))
+    found, searches = [first], [question]
+    for part in others or split_parts(question):
         found.append(_weigh(reader.look(part, since=since, history=plan.history), first, _PART_WEIGHT))
         searches.append(part)
     counts = plan.is_complete and plan.intent == "count" and counts_events(plan.question)
     lists_former = plan.is_complete and plan.intent in ("count", "list") and asks_for_past(plan.question)
     if counts or lists_former:
-        everything = reader.look(plan.question, candidates=most, since=since, history=True)
+        everything = reader.look(question, candidates=most, since=since, history=True)
         found += [find_repeated(first, everything)] if counts else []
         found += [find_former(everything)] if lists_former else []
     if not plan.is_complete:
@@ -143,13 +150,13 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
         everything = reader.look(plan.question, candidates=COMPLETE_CANDIDATES, since=since, history=True)
         ends = find_end(plan, everything.candidates)
         found.append(replace(everything, candidates=ends))
-    candidates, dropped = _verified(plan.question, _merge(found), reader), list[Dropped]()
+    candidates, dropped = _verified(plan, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
     if plan.is_complete:  # what matches in other words is among the weak ones
         candidates = sorted(candidates, key=lambda c: c.id not in matching)
     else:
         is_end = {c.id: any(c.id == end.id for end in ends) for c in candidates}
-        kept, dropped = _trim([c for c in candidates if not is_end[c.id]])
+        kept, dropped = _trim_unless_state(plan, [c for c in candidates if not is_end[c.id]])
         candidates = [*(c for c in candidates if is_end[c.id]), *kept]
     return Gathered(
         candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
@@ -177,13 +184,14 @@ def _find_matching(plan: RoutePlan, candidates: Sequence[Candidate]) -> frozense
     )
 
 
-def _verified(question: str, candidates: Iterable[Candidate], reader: MemoryReader) -> list[Candidate]:
+def _verified(plan: RoutePlan, candidates: Iterable[Candidate], reader: MemoryReader) -> list[Candidate]:
     """Return the candidates, best first by the policy's score and, of the first ones, the verifier's probability."""
-    ordered = sorted(map(_charge, prefer_teller(question, list(candidates))), key=_rank)
+    preferred = prefer_held(plan, prefer_teller(plan.question, list(candidates)))
+    ordered = sorted(map(_charge, preferred), key=_rank)
     head, tail = ordered[:VERIFIED], ordered[VERIFIED:]
     if not head:
         return []
-    chances = np.asarray(reader.verify(question, head))
+    chances = np.asarray(reader.verify(split_times(plan)[0], head))
     scored = [
         replace(
             c,
@@ -210,6 +218,11 @@ def _trim(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Droppe
     least = min(best, _LEAST_SHARE * best)  # a score may be negative
     firm = {c.id for c in candidates[:_KEPT_ANYWAY]}
     return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
+
+
+def _trim_unless_state(plan: RoutePlan, candidates: list[Candidate]) -> tuple[list[Candidate], list[Dropped]]:
+    """Return what `_trim` does; all for a state, which may be told in other words than the one that replaced it."""
+    return (candidates, []) if plan.state else _trim(candidates)
 
 
 def _rank(candidate: Candidate) -> tuple[float, str]:
@@ -252,7 +265,7 @@ def _split(
 
 def _since(plan: RoutePlan, config: RouterConfig) -> datetime | None:
     """Return the moment before which no memory can tell of the time that the question names; None for no limit."""
-    return plan.period.since if config.filter_period and plan.period is not None else None
+    return plan.period.since if config.filter_period and plan.period is not None and not plan.state else None
 
 
 def phases_of(gathered: Gathered) -> list[PhaseTrace]:

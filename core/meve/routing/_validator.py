@@ -3,10 +3,13 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from typing import Literal, TypeAlias
 
 from meve._quoting import quote_json
 from meve.errors import ModelError
+from meve.memory._recall.memory_passage import MemoryPassage
+from meve.routing._counted_times import find_miscount
 from meve.routing._evidence import RoutedRecall
 from meve.routing._grounding import Lookup, Told, look_up, read_evidence, split_clauses
 from meve.routing._plan import RoutePlan
@@ -18,7 +21,7 @@ Verify: TypeAlias = Callable[[str, Sequence[str]], Sequence[float]]
 ESCALATE = "ESCALATE_REQUIRED"
 """What the language model replies if the evidence doesn't hold the answer."""
 Check: TypeAlias = Literal[
-    "no_evidence", "empty", "escalate_required", "not_found", "short", "llm", "verifier", "overlap", "off"
+    "no_evidence", "empty", "escalate_required", "not_found", "count", "short", "llm", "verifier", "overlap", "off"
 ]
 
 _SUBJECT = (
@@ -130,6 +133,8 @@ def validate(
         return failed
     if not plan.needs_memory:
         return Verdict(passed=True, check="off", reason=f"an answer of the kind {plan.intent} needs no evidence")
+    if config.check_short and plan.intent == "count" and (wrong := find_miscount(plan, answer, evidence)):
+        return Verdict(passed=False, check="count", reason=wrong)
     if _is_short(answer, config.short_answer):
         return _check_short(plan, answer, evidence, config, verify)
     if config.grounding == "off":
@@ -160,11 +165,12 @@ def _texts(evidence: RoutedRecall) -> list[str]:
 
 
 def _read(evidence: RoutedRecall) -> Told:
-    return read_evidence([*evidence.records, *evidence.standing])
+    zones = [p.passage.zone for p in evidence.passages if isinstance(p.passage, MemoryPassage)]
+    return read_evidence([*evidence.records, *evidence.standing], zones[0] if zones else UTC)
 
 
 def _is_calculated(plan: RoutePlan) -> bool:
-    return asks_for_calculation(plan.question) or plan.intent in ("order", "when")
+    return asks_for_calculation(plan.question) or plan.intent in ("order", "when", "count")
 
 
 def _is_short(answer: str, most: int) -> bool:

@@ -30,7 +30,9 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
 
     Memories that were erased, archived, changed, replaced or have expired since the recall are left out. Each memory is
     one line and can't close the block: the tags hold a number of the recall. Days stand as in the recall's own text.
-    The recall's note follows them. The user's standing wishes come first, within a token budget of their own.
+    A
+    replaced memory says until when it held. The recall's note follows them. The user's standing wishes come first,
+    within a token budget of their own.
 
     Args:
         memory: the memory that was searched.
@@ -53,7 +55,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
         texts = [quote_line(f"{r.text} (id {r.id})" if ids else r.text) for r in wished]
         blocks.append(_block(WISHES_HEADER, WISHES_OPENING, texts, recall.id[:8]))
     if current:
-        shown = [quote_line(f"{p.text} (id {p.id})" if ids else p.text) for p in current]
+        shown = [quote_line(p.text + p.validity + (f" (id {p.id})" if ids else "")) for p in current]
         lines = list_passages(current, shown, citations=recall.is_numbered)
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)

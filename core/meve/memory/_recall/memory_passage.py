@@ -69,12 +69,18 @@ class MemoryPassage(Passage):
         return f"{day.day} {_MONTHS[day.month - 1]}{'' if same_year else f' {day.year}'}{self._source}: "
 
     @property
+    def validity(self) -> str:
+        """When a memory held, as ` (until 2026-05-01)`; empty for one that holds since the day when it was added."""
+        begin, end = self.record.valid_from, self.record.valid_to
+        since = None if begin is None else in_zone(begin, self.zone).date()
+        told = [] if since in (None, self.day.date()) else [f"from {since}"]
+        told += [] if end is None else [f"until {in_zone(end, self.zone).date()}"]
+        return f" ({' '.join(told)})" if told else ""
+
+    @property
     def day(self) -> datetime:
         """When the memory was added, in the time zone; in UTC at the ends of the calendar."""
-        try:
-            return self.record.created_at.astimezone(self.zone)
-        except OverflowError:
-            return self.record.created_at
+        return in_zone(self.record.created_at, self.zone)
 
     @property
     def _source(self) -> str:
@@ -89,6 +95,14 @@ class MemoryPassage(Passage):
                 shown = mark_forgeries(shown, numbers=numbered)
             self._shown[numbered] = shown
         return shown
+
+
+def in_zone(moment: datetime, zone: tzinfo) -> datetime:
+    """Return a moment in a time zone; as it is at the ends of the calendar."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def format_memory(text: str, source: str, created_at: datetime) -> str:
