@@ -187,6 +187,11 @@ class PostgresDatabase:
                     rows.execute(f"UPDATE {versions} SET version = ?", (found,))
         return int(found)
 
+    def server(self) -> int:
+        """Return the number that a server shares with its replicas and with no other server."""
+        ((number,),) = self.query("SELECT system_identifier FROM pg_control_system()")
+        return int(number)
+
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of one statement that reads.
 
