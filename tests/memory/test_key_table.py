@@ -1,6 +1,7 @@
 """Keys of a memory in PostgreSQL in a table of another server."""
 
 import os
+import re
 import threading
 import time
 
@@ -215,6 +216,26 @@ def test_copy_moves_keys_from_a_file_to_a_table(url, tmp_path):
     with open_memory(url) as memory:
         assert [record.id for record in memory.list(user_id="alice")] == ["tea"]
         assert memory.location["key_file"] == str(url.keys)
+
+
+def test_server_of_the_keys_is_asked_as_often_as_documented(url, tmp_path):
+    with open_memory(url) as memory:
+        database = memory._runtime.store.backend._keys.place._database
+
+        def count(call):
+            with open(tmp_path / "trace", "wb") as file:
+                with database.lending() as rows:  # the pool lends the same one again
+                    rows._connection.pgconn.trace(file.fileno())
+                call()
+                with database.lending() as rows:
+                    rows._connection.pgconn.untrace()
+            return "".join(re.findall(r"\t([FB])\t", (tmp_path / "trace").read_text())).count("FB")
+
+        memory.add("I like tea.", user_id="alice", id="tea")
+        memory.search("What do I like?", user_id="alice")
+        assert count(lambda: memory.search("What do I like?", user_id="alice")) <= 6
+        assert count(lambda: memory.add("I like rum.", user_id="alice", id="rum")) <= 16
+        assert count(lambda: memory.delete("rum", user_id="alice")) <= 22
 
 
 def test_connections_to_the_keys_are_closed_with_the_memory(url):
