@@ -69,8 +69,10 @@ tests: $(VENV)/.dev ## Tests on the source tree, and the examples of README, doc
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 ON_POSTGRES = tests/memory $(foreach name,classic extraction graph_store* memory_* chat_*,$(wildcard tests/*_integration/test_$(name).py)) tests/llama_index_integration/chat_store_contract
+WITH_KEYS_ELSEWHERE = $(foreach name,keys key_recovery rolled_back faults forks copy,tests/memory/test_$(name).py)
 postgres: $(VENV)/.dev ## The tests of memories, and of the wrappers over them, on PostgreSQL; those about SQLite's file are skipped
 	$(BIN)/python -m pytest $(ON_POSTGRES) --memory postgresql --numprocesses auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m pytest $(WITH_KEYS_ELSEWHERE) --memory postgresql-keys --numprocesses auto --maxprocesses 4 --dist worksteal
 
 adapters: $(VENV)/.dev ## meve serve and langchain-mcp-adapters, which needs an environment of its own (make test runs this, too)
 	$(PYTHON) -m venv --clear .venv-adapters

@@ -33,7 +33,10 @@ SHARED = Path(__file__).resolve().parent.parent / "shared"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the tests of the memory run on PostgreSQL."""
     parser.addoption(
-        "--memory", choices=["sqlite", "postgresql"], default="sqlite", help="where the tests of a memory keep it"
+        "--memory",
+        choices=["sqlite", "postgresql", "postgresql-keys"],
+        default="sqlite",
+        help="where the tests of a memory keep it; postgresql-keys: its keys on another server, too",
     )
 
 

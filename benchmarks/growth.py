@@ -11,9 +11,10 @@ Each step runs in a process of its own, and adds a line to FOLDER/results.jsonl;
 from 10,000 up; any kind of `make_dense` can be named, and `--sizes` without numbers leaves the passages out. A step may
 use 8 GiB. `--draw` only draws docs/images/growth.svg.
 
-Times are of the processor, but those of PostgreSQL, whose server is another process. `recall` is the share of the 20
-nearest vectors, by comparing all, that the index returns; `found` is the share of questions whose passage it returns.
-`anonymous_mib` is memory that belongs to no file, `peak_mib` all that was resident at once.
+Times are of the processor, but those of PostgreSQL, whose server is another process; its graph of the vectors is built
+when a size is reached, and dropped before more is added. `recall` is the share of the 20 nearest vectors, by comparing
+all, that the index returns; `found` is the share of questions whose passage it returns. `anonymous_mib` is memory that
+belongs to no file, `peak_mib` all that was resident at once. `benchmarks.growth_ratios` compares two sizes in turn.
 """
 
 import argparse
@@ -264,26 +265,41 @@ def measure_recall(retriever: Retriever, folder: Path) -> float:
     return round(found / (K * len(queries)), 4)
 
 
+def open_collection(url: str, name: str) -> Retriever:
+    """Open a collection in PostgreSQL, or create it."""
+    return Retriever.over(url, collection=name, embedder="static", verifier=OverlapVerifier())
+
+
 def fill_and_search(folder: Path, size: int, url: str) -> Row:
-    """Add passages to a collection in PostgreSQL until there are so many, and search it."""
+    """Add passages to a collection in PostgreSQL until there are so many, build the graph anew, and search it."""
     import psycopg
 
-    retriever = Retriever.over(url, collection="growth", embedder="static", verifier=OverlapVerifier())
-    start, batch, begin = time.perf_counter(), [], len(retriever)
-    for n, passage in enumerate(read_passages(folder, size)):
-        batch += [passage] if n >= begin else []
-        if batch and (len(batch) == BATCH or n == size - 1):
-            retriever.update(add=batch)
-            print(f"{n + 1:,} passages, {time.perf_counter() - start:.0f} s", flush=True)
-            batch = []
-    row: Row = {"build_s": round(time.perf_counter() - start, 1), "added": size - begin}
+    retriever = open_collection(url, "growth")
+    corpus: Any = retriever._corpus
+    server = corpus.server
+    graph_above, server._graph_above = server._graph_above, size
+    begin = len(retriever)
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"DROP INDEX IF EXISTS {server._table}_graph")
+        start, used, batch = time.perf_counter(), time.process_time(), []
+        for n, passage in enumerate(read_passages(folder, size)):
+            batch += [passage] if n >= begin else []
+            if batch and (len(batch) == BATCH or n == size - 1):
+                retriever.update(add=batch)
+                print(f"{n + 1:,} passages, {time.perf_counter() - start:.0f} s", flush=True)
+                batch = []
+        row: Row = {"added": size - begin, "fill_s": round(time.perf_counter() - start, 1)}
+        row["client_cpu_s"] = round(time.process_time() - used, 1)
+        start = time.perf_counter()
+        if size > graph_above:
+            server._build_graph(size)
+        row["graph_s"] = round(time.perf_counter() - start, 1)
         connection.execute("VACUUM ANALYZE")
-        sizes = (
-            "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'meve_corp%'"
-        )
-        ((total,),) = connection.execute(sizes).fetchall()
-    row |= {"bytes": int(total), **search(retriever, folder, time.perf_counter), "resident_mib": resident()}
+        sizes = "SELECT sum({}) FROM pg_class WHERE relname LIKE 'meve_corp%' AND relkind = '{}'"
+        ((total,),) = connection.execute(sizes.format("pg_total_relation_size(oid)", "r")).fetchall()
+        ((graph,),) = connection.execute(sizes.format("pg_relation_size(oid)", "i").replace("%'", "%graph'")).fetchall()
+    row |= {"bytes": int(total), "graph_bytes": int(graph or 0), **search(retriever, folder, time.perf_counter)}
+    row["resident_mib"] = resident()
     retriever.close()
     return row
 

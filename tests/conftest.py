@@ -22,11 +22,13 @@ def clock():
 @pytest.fixture
 def file(request, tmp_path):
     """Return where a test may keep a memory: the path of an SQLite file, or a URL with `--memory postgresql`."""
-    if request.config.getoption("--memory") == "sqlite":
+    where = request.config.getoption("--memory")
+    if where == "sqlite":
         return tmp_path / "memory.db"
     from tests.postgres import MemoryUrl
 
-    url = MemoryUrl(request.getfixturevalue("postgres_url"), tmp_path / "memory.keys")
+    keys = request.getfixturevalue("keys_url") if where == "postgresql-keys" else tmp_path / "memory.keys"
+    url = MemoryUrl(request.getfixturevalue("postgres_url"), keys)
     patch = request.getfixturevalue("monkeypatch")
     patch.setattr(GovernedMemory, "open", partial(open_with_keys, GovernedMemory.open))
     patch.setattr(sqlite3, "connect", partial(connect_or_skip, sqlite3.connect))
@@ -86,6 +88,28 @@ def postgres_server(tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
     with shared_server(folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def keys_server(tmp_path_factory):
+    """Return the URL of a second server, for keys; all processes of the test run share it."""
+    pytest.importorskip("psycopg_pool", reason="PostgreSQL needs the extra postgres")
+    from tests.postgres import started_server
+
+    folder = tmp_path_factory.getbasetemp()
+    meeting = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "keys"
+    meeting.mkdir(exist_ok=True)
+    with started_server(meeting) as url:
+        yield url
+
+
+@pytest.fixture
+def keys_url(keys_server):
+    """Return the URL of an empty schema on the server for keys, where a test may expect a file."""
+    from tests.postgres import KeysUrl, own_schema
+
+    with own_schema(keys_server, f"keys_{uuid.uuid4().hex}") as url:
+        yield KeysUrl(url)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from meve.memory.stores.protocol import RecordQuery
 from meve.memory.stores.sqlite._schema import MIGRATIONS
 from meve.memory.stores.sqlite.store import SqliteStore
 from meve.testing.fakes import WordCounter, WordEmbedder
-from tests.postgres import MemoryUrl
+from tests.postgres import KeysUrl, MemoryUrl
 
 KEY = b"a key of the tests, long enough"
 LATER_COLUMNS = ("kind", "archived", "valid_from", "valid_to", "restored", "pinned", "model", "passages")
@@ -113,7 +113,10 @@ def as_argument(file):
 
 def as_place(argument):
     """Return the place that `as_argument` was given."""
-    return MemoryUrl(*argument.split("|")) if is_postgres_url(argument) else Path(argument)
+    if not is_postgres_url(argument):
+        return Path(argument)
+    url, keys = argument.split("|")
+    return MemoryUrl(url, KeysUrl(keys) if is_postgres_url(keys) else keys)
 
 
 def place_of(file):

@@ -35,7 +35,14 @@ def shared_server(meeting):
     """Yield the URL of a server; processes that give the same folder share one. Skip the test if there is none."""
     if url := os.environ.get("MEVE_POSTGRES_URL"):
         yield url
-        return
+    else:
+        with started_server(meeting) as url:
+            yield url
+
+
+@contextmanager
+def started_server(meeting):
+    """Yield the URL of a server that is started unless another process has."""
     programs, users, address = find_programs(), meeting / "postgres.users", meeting / "postgres.url"
     with open(users, "a") as using:
         with FileLock(meeting / "postgres.lock"):
@@ -114,6 +121,16 @@ def own_server(folder):
         yield Server(find_programs(), users)
 
 
+class KeysUrl(str):
+    """The URL of keys where a test expects a file; a test that uses the file itself is skipped."""
+
+    def __getattr__(self, name):
+        pytest.skip(f"about a key file (.{name})")
+
+    def __fspath__(self):
+        pytest.skip("about a key file")
+
+
 class MemoryUrl(str):
     """The URL of a memory where a test expects a file; a test that uses the file itself is skipped."""
 
@@ -133,6 +150,8 @@ def copy_memory(url, folder):
     """Copy a memory's tables to another schema, and its keys to a folder, as a backup does; return the URL."""
     import psycopg
 
+    if isinstance(url.keys, KeysUrl):
+        pytest.skip("about a copy of a key file")
     with psycopg.connect(url, autocommit=True) as connection:
         ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
         copy = f"{schema}_{folder.name}"

@@ -3,9 +3,10 @@
 import os
 import selectors
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -30,6 +31,7 @@ DEFAULTS = {
 AT_ONCE = 500
 """The number of rows that are fetched at once of those that `Rows.lend` lends."""
 _CURSORS = count()
+_NONE: Mapping[str, str] = MappingProxyType({})
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE; "  # a server may be set up to answer before a commit is on disk
@@ -78,6 +80,23 @@ class Rows:
         Settings hold for the transaction alone, since behind a pooler the next one may be on another connection.
         """
         return self.execute(f"{statement}; SET LOCAL lock_timeout = {round(self._lock_seconds * 1000)}{then}")
+
+    def read(self, statement: str, values: Sequence[Any], settings: Mapping[str, str]) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that reads, in a transaction of its own; the server is asked once.
+
+        What is sent in one pipeline is one transaction.
+        """
+        import psycopg
+
+        if not psycopg.Pipeline.is_supported():  # libpq before 14
+            self.begin(READ, "".join(f"; SET LOCAL {name} = {value}" for name, value in settings.items()))
+            return self.execute(statement, values).fetchall()
+        wait = str(round(self._lock_seconds * 1000))
+        local = {"transaction_read_only": "on", "lock_timeout": wait, **settings}
+        with self._connection.pipeline():
+            self.execute("SELECT " + ", ".join(f"set_config('{name}', '{local[name]}', TRUE)" for name in local))
+            cursor = self.execute(statement, values)
+        return cursor.fetchall()
 
     def execute(
         self, statement: str, values: Sequence[Any] = (), *, binary: bool = False
@@ -187,14 +206,26 @@ class PostgresDatabase:
                     rows.execute(f"UPDATE {versions} SET version = ?", (found,))
         return int(found)
 
-    def query(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return the rows of one statement that reads.
+    def server(self) -> int:
+        """Return the number that a server shares with its replicas and with no other server."""
+        ((number,),) = self.query("SELECT system_identifier FROM pg_control_system()")
+        return int(number)
+
+    def query(
+        self, statement: str, values: Sequence[Any] = (), settings: Mapping[str, str] = _NONE
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of one statement that reads; the server is asked once.
+
+        Args:
+            statement: the statement.
+            values: its values.
+            settings: of the server, by name, for this statement alone.
 
         Raises:
             StorageError: the database can't be used.
         """
-        with self.reading() as rows:
-            return rows.execute(statement, values).fetchall()
+        with self.lending() as rows:
+            return rows.read(statement, values, settings)
 
     @contextmanager
     def reading(self, then: str = "") -> Iterator[Rows]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from meve._postgres import is_postgres_url
 from meve.memory.stores._sql.key_file import DataKey, KeyFile
+from meve.memory.stores._sql.key_place import FilePlace
 from meve.memory.stores._sql.rows import FOUND_BY, unpack_values
 from meve.memory.stores.postgresql._database import _translate
 from tests.memories import as_argument
@@ -291,7 +292,7 @@ class Copy:
         """
         found = {}
         ((file_id,),) = _rows_of(self.file, "SELECT value FROM meta WHERE name = 'key_file'")
-        opened = KeyFile.open(keys, file_id, MASTER if is_locked else None)
+        opened = KeyFile.open(FilePlace(keys), file_id, MASTER if is_locked else None)
         data = keys.read_bytes()
         slots = {data[at : at + 8]: data[at : at + 32] for at in range(4096, len(data), 32)}
         owners = dict(_rows_of(self.file, "SELECT no, key FROM users"))

@@ -171,7 +171,7 @@ def test_keys_of_what_an_older_database_lacks_are_kept(file, clock, tmp_path, fi
 def test_key_file_from_before_the_end_of_an_unfinished_change_is_refused(file, clock, tmp_path, monkeypatch):
     with open_memory(file, clock=clock) as memory:
         fail_to_add(memory, monkeypatch)
-    old = shutil.copy(key_file(file), tmp_path / "old")
+    old = shutil.copy(key_file(file).resolve(), tmp_path / "old")
     with open_memory(file, clock=clock) as memory:
         memory.add("I like rum.", user_id="alice", id="rum")
     new = shutil.copy(key_file(file), tmp_path / "new")

@@ -1,4 +1,4 @@
-"""A key service that holds the master key, and why a table isn't a place for the keys of records."""
+"""A key service that holds the master key."""
 
 import base64
 import json
@@ -120,25 +120,3 @@ def test_master_key_may_come_from_a_pipe(tmp_path):
     done = subprocess.run([sys.executable, "-m", "meve.cli", *command], check=False, capture_output=True, text=True)
     writer.join()
     assert done.stdout.startswith("the log is intact: 1 entry"), done.stderr
-
-
-def test_table_keeps_a_key_that_was_overwritten(postgres_url):
-    """The reason why keys stand in a file: a row that was updated stays in the table, and in the log of the server."""
-    import psycopg
-
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        ((is_superuser,),) = connection.execute("SELECT current_setting('is_superuser') = 'on'").fetchall()
-        if not is_superuser:
-            pytest.skip("only a superuser may read the files of a table")
-        connection.execute("CREATE TABLE keys (slot BIGINT PRIMARY KEY, secret BYTEA)")
-        secret = os.urandom(32)
-        connection.execute("INSERT INTO keys VALUES (1, %s)", (secret,))
-        ((begin,),) = connection.execute("SELECT pg_current_wal_lsn()::text").fetchall()
-        connection.execute("UPDATE keys SET secret = %s WHERE slot = 1", (os.urandom(32),))
-        connection.execute("CHECKPOINT")
-        path = "pg_relation_filepath('keys')"
-        ((page,),) = connection.execute(f"SELECT pg_read_binary_file({path})").fetchall()
-        segment = f"'pg_wal/' || pg_walfile_name('{begin}')"
-        ((log,),) = connection.execute(f"SELECT pg_read_binary_file({segment})").fetchall()
-    assert secret in page
-    assert secret in log

@@ -13,13 +13,14 @@ from meve.errors import ConfigurationError, KeyFileError, StorageError
 from meve.memory import GovernedMemory
 from meve.memory.stores._sql import key_file as keys_module
 from meve.memory.stores._sql.key_file import _FIRST, Slots
+from meve.memory.stores._sql.key_place import FilePlace
 from meve.memory.stores._sql.transaction import FREE_READS
 from tests.memories import as_argument, open_memory, read_sql, run_sql
 from tests.memory.sealed_files import Workload, copy_to, key_file, words_in_files
 from tests.warm_process import execute, warm_process
 
 MASTER = b"a master key, long enough for it"
-read = keys_module._read
+read = keys_module.read_at
 
 
 def test_nothing_stored_stands_readable_in_any_file(file, clock):
@@ -60,7 +61,7 @@ def test_key_file_is_private_and_small(memory, file):
 
 
 def test_slots_are_used_again(file, monkeypatch):
-    monkeypatch.setattr(keys_module, "_CHUNK", 16)
+    monkeypatch.setattr(keys_module, "_CHUNK", 32)
     with open_memory(file) as memory:
         for n in range(100):
             memory.items.put(("n",), "k", {"n": n}, user_id="alice")
@@ -72,10 +73,10 @@ def test_first_search_of_a_user_reads_the_keys_near_this_users_alone(file, monke
     with open_memory(file) as memory:
         for n in range(80):
             memory.add(f"Bread number {n} is baked.", user_id="alice", source="doc")
-    Slots(key_file(file), b"").make(100_000)
+    Slots(FilePlace(key_file(file)), b"").make(100_000)
     assert key_file(file).stat().st_size > 3_000_000
     sizes = []
-    monkeypatch.setattr(keys_module, "_read", lambda *given: sizes.append(len(read(*given))) or read(*given))
+    monkeypatch.setattr(keys_module, "read_at", lambda *given: sizes.append(len(read(*given))) or read(*given))
     with open_memory(file) as memory:
         assert len(memory.list(user_id="alice")) == 80
         assert memory.search("Which bread is baked?", user_id="alice").records

@@ -20,6 +20,7 @@ def add(file, *names):
 
 def lose_wal(file, *names):
     """Add records in a process that is killed before SQLite moves them into the database, and delete its WAL."""
+    (copy := file.parent / "copy").mkdir(exist_ok=True)
     code = f"""
 import os, signal
 from tests.memories import open_memory
@@ -29,7 +30,6 @@ for name in {names!r}:
 os.kill(os.getpid(), signal.SIGKILL)
 """
     assert run_code(code) == (-signal.SIGKILL, "")
-    (copy := file.parent / "copy").mkdir(exist_ok=True)
     for name in FILES:
         shutil.copy(file.with_name(name), copy)
     assert verify(copy / file.name).events == len(names) + 1  # a kill alone loses nothing

@@ -41,6 +41,20 @@ class TestPostgres(MemoryStoreContract):
             store.close()
 
 
+class TestPostgresWithKeysOnAnotherServer(MemoryStoreContract):
+    @pytest.fixture
+    def opened(self, postgres_url, keys_url):
+        stores = []
+
+        def reopen():
+            stores.append(PostgresStore.open(postgres_url, key_file=keys_url))
+            return stores[-1]
+
+        yield reopen
+        for store in stores:
+            store.close()
+
+
 class TestInMemory(MemoryStoreContract):
     @pytest.fixture
     def opened(self):

@@ -29,8 +29,13 @@ def copy(
         ),
     ],
     source_key_file: Annotated[
-        Path | None,
-        typer.Option(envvar="MEVE_SOURCE_KEY_FILE", help="The source's key file, for PostgreSQL.", metavar="FILE"),
+        str | None,
+        typer.Option(
+            envvar="MEVE_SOURCE_KEY_FILE",
+            help="The source's key file or its URL, for PostgreSQL.",
+            metavar="FILE",
+            callback=refuse_password,
+        ),
     ] = None,
     source_tenant: Annotated[
         str | None, typer.Option(envvar="MEVE_SOURCE_TENANT", help="The source's tenant.", metavar="NAME")
@@ -39,8 +44,13 @@ def copy(
         Path | None, typer.Option(envvar="MEVE_SOURCE_MASTER_KEY", help="Locks the source's keys.", metavar="FILE")
     ] = None,
     target_key_file: Annotated[
-        Path | None,
-        typer.Option(envvar="MEVE_TARGET_KEY_FILE", help="The target's key file, for PostgreSQL.", metavar="FILE"),
+        str | None,
+        typer.Option(
+            envvar="MEVE_TARGET_KEY_FILE",
+            help="The target's key file or its URL, for PostgreSQL.",
+            metavar="FILE",
+            callback=refuse_password,
+        ),
     ] = None,
     target_tenant: Annotated[
         str | None, typer.Option(envvar="MEVE_TARGET_TENANT", help="The target's tenant.", metavar="NAME")

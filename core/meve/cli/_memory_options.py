@@ -66,8 +66,13 @@ MasterKey = Annotated[
     typer.Option(envvar="MEVE_MASTER_KEY", help="The key that locks the file of the memory's keys.", metavar="FILE"),
 ]
 RecordKeys = Annotated[
-    Path | None,
-    typer.Option(envvar="MEVE_KEY_FILE", help="The file of the memory's keys, for PostgreSQL.", metavar="FILE"),
+    str | None,
+    typer.Option(
+        envvar="MEVE_KEY_FILE",
+        help="For PostgreSQL, the file of the memory's keys, or a database on another server.",
+        metavar="FILE",
+        callback=refuse_password,
+    ),
 ]
 Tenant = Annotated[
     str | None, typer.Option(envvar="MEVE_TENANT", help="Whose memory in a PostgreSQL database.", metavar="NAME")

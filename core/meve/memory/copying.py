@@ -22,7 +22,7 @@ class MemoryPlace:
     file: str | Path
     """The path of an SQLite file, or `postgresql://user@host:port/database`."""
     key_file: str | Path | None = None
-    """For PostgreSQL, the file with the keys."""
+    """For PostgreSQL, the file with the keys, or the URL of a database on another server."""
     tenant: str | None = None
     """For PostgreSQL, whose memory; `default` by default."""
     master_key: MasterKey | None = None

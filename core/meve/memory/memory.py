@@ -98,7 +98,8 @@ class GovernedMemory(Operations):
                 stand beside it. Or `postgresql://user@host:port/database`.
             store: a back end to use instead of a file; the memory closes it.
             key_file: for PostgreSQL, the file with the keys of the records, created with the memory. All processes that
-                use the memory need the same file.
+                use the memory need the same file. Or the URL of a database on another server, for processes on several
+                machines; what is erased is gone then once that server has cleaned its files.
             tenant: for PostgreSQL, whose memory in the database; `default` by default.
             master_key: locks the key file, from then on: 16 bytes or more, the `Path` of a file that holds them, or a
                 function that returns them. Each opening needs it then.

@@ -18,7 +18,9 @@ def locate(file: str | Path | None, key_file: str | Path | None, tenant: str | N
         return {}
     if key_file is None:
         return {"file": str(Path(file).resolve())}
-    keys, name = str(Path(key_file).resolve()), DEFAULT_TENANT if tenant is None else tenant
+    is_url = isinstance(key_file, str) and is_postgres_url(key_file)
+    keys = without_password(str(key_file)) if is_url else str(Path(key_file).resolve())
+    name = DEFAULT_TENANT if tenant is None else tenant
     return {"file": without_password(str(file)), "key_file": keys, "tenant": name}
 
 
@@ -39,7 +41,7 @@ def open_store(
         if key_file is None:
             raise ConfigurationError(
                 "a memory in a PostgreSQL database needs key_file (meve memory --key-file, or MEVE_KEY_FILE): the "
-                "path of a file for the keys of its records"
+                "path of a file for the keys of its records, or the URL of a database on another server"
             )
         return PostgresStore.open(
             file,

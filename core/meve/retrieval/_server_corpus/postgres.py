@@ -36,7 +36,8 @@ MOST_DIMENSIONS = 2_000
 """The most dimensions of a vector in a graph of pgvector."""
 PAGE = 500
 
-_PLAN = "; SET LOCAL plan_cache_mode = force_custom_plan"  # the best plan depends on the filter and the words
+_PLAN = {"plan_cache_mode": "force_custom_plan"}  # the best plan depends on the filter and the words
+_PLANNED = "; SET LOCAL plan_cache_mode = force_custom_plan"
 
 
 class PostgresServer:
@@ -239,12 +240,10 @@ class PostgresServer:
             f"ORDER BY {product} LIMIT {limit}) best JOIN {self._table} USING (id)"
         )
         parameters = (given, *values, given)
-        graph = f"{_PLAN}; SET LOCAL hnsw.iterative_scan = relaxed_order; SET LOCAL hnsw.ef_search = {_breadth(limit)}"
-        with self._database.reading(graph) as rows:
-            hits = _hits(rows.execute(statement, parameters).fetchall())
+        graph = {"hnsw.iterative_scan": "relaxed_order", "hnsw.ef_search": str(_breadth(limit))}
+        hits = _hits(self._database.query(statement, parameters, {**_PLAN, **graph}))
         if len(hits) < limit and self._has_graph():
-            with self._database.reading(f"{_PLAN}; SET LOCAL enable_indexscan = off") as rows:
-                hits = _hits(rows.execute(statement, parameters).fetchall())
+            hits = _hits(self._database.query(statement, parameters, {**_PLAN, "enable_indexscan": "off"}))
         return sorted(hits, key=lambda hit: -hit.score)
 
     def by_words(self, words: Words, limit: int, where: Filter | None) -> list[Hit]:
@@ -256,7 +255,7 @@ class PostgresServer:
         Source: Turtle and Flood, Query Evaluation: Strategies and Optimizations (1995): MaxScore.
         """
         condition, values = make_condition(where)
-        with self._database.reading(_PLAN) as rows:
+        with self._database.reading(_PLANNED) as rows:
             weights, texts, passages, scoring = self._weigh(rows, words)
             ranked = sorted(weights, key=lambda word: -weights[word])
             read = 0
@@ -271,7 +270,7 @@ class PostgresServer:
 
     def score_words(self, words: Words, ids: Sequence[str]) -> dict[str, float]:
         """Return the BM25 scores of those of these passages that have one of the words, by id."""
-        with self._database.reading(_PLAN) as rows:
+        with self._database.reading(_PLANNED) as rows:
             weights, _, _, scoring = self._weigh(rows, words)
             if not weights:
                 return {}

@@ -7,22 +7,19 @@ from a damaged record. All keys also depend on a root secret in the header, whic
 
 import os
 import struct
-import weakref
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
-from io import FileIO
 from itertools import groupby
-from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from meve._private_files import create_private
 from meve.errors import KeyFileError, StoreCorruptError
+from meve.memory.stores._sql.key_place import KeyBytes, KeyPlace, mapped, read_at, write_at
 from meve.memory.stores._sql.master_key import NONCE, MasterKey, unwrap, wrap
 
 _HEADER = struct.Struct("<12s16sQ?60s")
@@ -46,7 +43,6 @@ _CHUNK = 512
 """The number of slots that the file grows by."""
 _BLOCK = 4096
 """The number of bytes that are read at once: the keys of a user's records mostly stand side by side."""
-_pread = getattr(os, "pread", None)
 _NONE: Mapping[int, int] = MappingProxyType({})
 
 
@@ -100,67 +96,65 @@ class DataKey:
 class KeyFile:
     """A key file that is open, with its root secret."""
 
-    def __init__(self, path: Path, file_id: bytes, root: bytes) -> None:
-        self.path = path
+    def __init__(self, place: KeyPlace, file_id: bytes, root: bytes) -> None:
+        self.place = place
         self.file_id = file_id.hex()
         self._root = root
         self._users = _derive(root, root, b"users")
-        with _mapped(path):
-            self._descriptor = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self._descriptor)
         self.is_settled = True
         """Whether the file has one header, which is locked if a master key was given."""
 
     @classmethod
-    def create(cls, path: Path, master: MasterKey | None, like: "KeyFile | None" = None) -> Self:
+    def create(cls, place: KeyPlace, master: MasterKey | None, like: "KeyFile | None" = None) -> Self:
         """Create a key file, in place of one that no database uses yet.
 
         Args:
-            path: the file.
+            place: where it is going to stand.
             master: locks it.
             like: the key file of the memory that is going to be copied: users and log get the same hashes by both.
 
         Raises:
             KeyFileError: the file belongs to another database, or is no key file.
         """
-        create_private(path)
-        with _mapped(path), FileIO(path, "r+b") as file:
-            begin = _read(file, 0, _FIRST)
-            if any(begin) and not any(begin.startswith(_MAGIC, place) for place in _PLACES):
-                raise KeyFileError(f"{path} exists, and is no key file: give another path, or move it away")
-            if _read(file, _IN_USE, 1) == b"\x01":
+        with mapped(place):
+            file_id = place.begin()
+        with mapped(place), place.open("r+b") as file:
+            begin = read_at(file, 0, _FIRST)
+            if any(begin) and not any(begin.startswith(_MAGIC, at) for at in _PLACES):
+                raise KeyFileError(f"{place} exists, and is no key file: give another path, or move it away")
+            if read_at(file, _IN_USE, 1) == b"\x01":
                 raise KeyFileError(
-                    f"{path} holds the keys of another memory: if that one was lost, restore that memory, or move the "
+                    f"{place} holds the keys of another memory: if that one was lost, restore that memory, or move the "
                     "key file away; if it is another tenant's, give this one a key_file of its own"
                 )
-            key = cls(path, os.urandom(16), os.urandom(32) if like is None else like._root)
-            _write(file, 0, bytes(_FIRST))
-            _write(file, _PLACES[0], key._header(1, master))
-            os.fsync(file.fileno())
+            key = cls(place, file_id, os.urandom(32) if like is None else like._root)
+            write_at(file, 0, bytes(_FIRST))
+            write_at(file, _PLACES[0], key._header(1, master))
+            file.sync()
         return key
 
     @classmethod
-    def open(cls, path: Path, file_id: str, master: MasterKey | None) -> Self:
+    def open(cls, place: KeyPlace, file_id: str, master: MasterKey | None) -> Self:
         """Open the key file of a database.
 
         Raises:
             KeyFileError: it is missing, damaged, or belongs to another database, or the master key is another one.
         """
-        if not path.is_file():
+        if not place.find(file_id):
             raise KeyFileError(
-                f"{path} is missing, and nothing in the memory can be read without its keys: restore the key file from "
-                "a copy, or put it back"
+                f"{place} is missing, and nothing in the memory can be read without its keys: restore the key file "
+                "from a copy, or put it back"
             )
-        with _mapped(path), FileIO(path, "rb") as file:
+        with mapped(place), place.open("rb") as file:
             headers = _headers(file)
         if not headers:
-            raise KeyFileError(f"{path} is no key file, or damaged: restore it from a copy")
+            raise KeyFileError(f"{place} is no key file, or damaged: restore it from a copy")
         found, _, is_wrapped, sealed = headers[_newest(headers)]
         if found.hex() != file_id:
-            raise KeyFileError(f"{path} holds the keys of another memory: put back the key file of this one")
+            raise KeyFileError(f"{place} holds the keys of another memory: put back the key file of this one")
         if is_wrapped and master is None:
-            raise KeyFileError(f"{path} is locked with a master key, and none was given: give master_key")
-        key = cls(path, found, unwrap(sealed, found, master, path) if is_wrapped else sealed[:32])
+            raise KeyFileError(f"{place} is locked with a master key, and none was given: give master_key")
+        key = cls(place, found, unwrap(sealed, found, master, place) if is_wrapped else sealed[:32])
         key.is_settled = len(headers) == 1 and is_wrapped is (master is not None)
         return key
 
@@ -174,42 +168,37 @@ class KeyFile:
 
     def mark_used(self) -> None:
         """Note that a database uses the file, so that no other takes it over."""
-        with _mapped(self.path), FileIO(self.path, "r+b") as file:
-            if _read(file, _IN_USE, 1) != b"\x01":
-                _write(file, _IN_USE, b"\x01")
-                os.fsync(file.fileno())
+        with mapped(self.place), self.place.open("r+b") as file:
+            if read_at(file, _IN_USE, 1) != b"\x01":
+                write_at(file, _IN_USE, b"\x01")
+                file.sync()
 
     def noted(self, place: int) -> int:
         """Return the number that was noted at `TIME` or `ENTRIES`; 0 if none was."""
-        if _pread is not None:  # each reading of the clock needs it: opening the file takes six times as long
-            try:
-                return int.from_bytes(_pread(self._descriptor, 8, place), "little")
-            except OSError as cause:
-                raise _unusable(self.path, cause) from cause
-        with _mapped(self.path), FileIO(self.path, "rb") as file:
-            return int.from_bytes(_read(file, place, 8), "little")
+        with mapped(self.place):
+            return int.from_bytes(self.place.peek(place, 8), "little")
 
     def note(self, place: int, number: int) -> None:
         """Note a number. It isn't synced: after a power cut, an earlier one may stand there."""
-        _note(self.path, place, number)
+        _note(self.place, place, number)
 
     def settle(self, master: MasterKey | None) -> None:
         """Lock the file with a master key: write another header, and then overwrite the former one.
 
         Call it under the write lock of the database.
         """
-        with _mapped(self.path), FileIO(self.path, "r+b") as file:
+        with mapped(self.place), self.place.open("r+b") as file:
             headers = _headers(file)
             place = _newest(headers)
             header = self._header(headers[place][1] + 1, master)
             for at, data in ((_PLACES[1 - _PLACES.index(place)], header), (place, bytes(len(header)))):
-                _write(file, at, data)
-                os.fsync(file.fileno())
+                write_at(file, at, data)
+                file.sync()
 
     @contextmanager
     def slots(self) -> Iterator["Slots"]:
         """Give access to the slots for one transaction; the file is opened when it is needed."""
-        slots = Slots(self.path, self._root)
+        slots = Slots(self.place, self._root)
         try:
             yield slots
         finally:
@@ -225,9 +214,9 @@ class KeyFile:
 class Slots:
     """The slots of a key file, for one transaction."""
 
-    def __init__(self, path: Path, root: bytes) -> None:
-        self._path, self._root = path, root
-        self._file: FileIO | None = None
+    def __init__(self, place: KeyPlace, root: bytes) -> None:
+        self._place, self._root = place, root
+        self._file: KeyBytes | None = None
         self._block, self._block_number = b"", -1
         """What was read last."""
 
@@ -256,11 +245,11 @@ class Slots:
 
     def noted(self, place: int) -> int:
         """Return the number at `CHANGES` or `RENEWALS`."""
-        return int.from_bytes(_read(self._opened(), place, 8), "little")
+        return int.from_bytes(read_at(self._opened(), place, 8), "little")
 
     def count(self) -> int:
         """Return the number of slots."""
-        return max(0, os.fstat(self._opened().fileno()).st_size - _FIRST) // _SLOT
+        return max(0, self._opened().size() - _FIRST) // _SLOT
 
     def make(self, count: int) -> None:
         """Make at least this many slots in all, with a secret in each."""
@@ -282,17 +271,17 @@ class Slots:
         """
         wanted = sorted(set(slots))
         if wanted and not 0 <= wanted[0] <= wanted[-1] < self.count():
-            raise StoreCorruptError(f"the memory names a key that {self._path} doesn't have: restore it from a copy")
+            raise StoreCorruptError(f"the memory names a key that {self._place} doesn't have: restore it from a copy")
         runs = ([number for _, number in run] for _, run in groupby(enumerate(wanted), lambda each: each[1] - each[0]))
         self._write({run[0]: os.urandom(_SLOT * len(run)) for run in runs}, numbers)
 
     def note_taken(self, number: int) -> None:
         """Note that a transaction takes slots, for those after it, should it not be finished."""
-        _note(self._path, TAKEN, number)
+        _note(self._place, TAKEN, number)
 
     def is_filled(self, slot: int) -> bool:
         """Return whether a slot holds a secret; a power cut may have left zeros."""
-        return any(_read(self._opened(), _FIRST + _SLOT * slot, _SLOT))
+        return any(read_at(self._opened(), _FIRST + _SLOT * slot, _SLOT))
 
     def close(self) -> None:
         """Close the file."""
@@ -305,30 +294,30 @@ class Slots:
             return b""
         number, at = divmod(_SLOT * slot, _BLOCK)
         if number != self._block_number:
-            self._block, self._block_number = _read(self._opened(), _FIRST + number * _BLOCK, _BLOCK), number
+            self._block, self._block_number = read_at(self._opened(), _FIRST + number * _BLOCK, _BLOCK), number
         return self._block[at : at + _SLOT]
 
     def _write(self, secrets: dict[int, bytes], numbers: Mapping[int, int] = _NONE) -> None:
         self.close()
-        with _mapped(self._path), FileIO(self._path, "r+b") as file:
+        with mapped(self._place), self._place.open("r+b") as file:
             for slot, data in secrets.items():
-                _write(file, _FIRST + _SLOT * slot, data)
+                write_at(file, _FIRST + _SLOT * slot, data)
             for place, number in numbers.items():
-                _write(file, place, number.to_bytes(8, "little"))
-            os.fsync(file.fileno())
+                write_at(file, place, number.to_bytes(8, "little"))
+            file.sync()
 
-    def _opened(self) -> FileIO:
+    def _opened(self) -> KeyBytes:
         if self._file is None:
-            with _mapped(self._path):
-                self._file = FileIO(self._path, "rb")
+            with mapped(self._place):
+                self._file = self._place.open("rb")
         return self._file
 
 
-def _headers(file: FileIO) -> dict[int, tuple[bytes, int, bool, bytes]]:
+def _headers(file: KeyBytes) -> dict[int, tuple[bytes, int, bool, bytes]]:
     """Return by place the headers that are whole: id, generation, whether wrapped, and the root secret."""
     found: dict[int, tuple[bytes, int, bool, bytes]] = {}
     for place in _PLACES:
-        data = _read(file, place, _HEADER.size + _CHECKSUM)
+        data = read_at(file, place, _HEADER.size + _CHECKSUM)
         packed, checksum = data[: _HEADER.size], data[_HEADER.size :]
         if packed[: len(_MAGIC)] == _MAGIC and blake2b(packed, digest_size=_CHECKSUM).digest() == checksum:
             found[place] = _HEADER.unpack(packed)[1:]
@@ -348,34 +337,6 @@ def _hash(key: bytes, text: str) -> str:
     return urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def _note(path: Path, place: int, number: int) -> None:
-    with _mapped(path), FileIO(path, "r+b") as file:
-        _write(file, place, number.to_bytes(8, "little"))
-
-
-def _read(file: FileIO, at: int, size: int) -> bytes:
-    file.seek(at)
-    data = b""
-    while len(data) < size and (more := file.read(size - len(data))):
-        data += more
-    return data
-
-
-def _write(file: FileIO, at: int, data: bytes) -> None:
-    file.seek(at)
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) or 0 :]
-
-
-@contextmanager
-def _mapped(path: Path) -> Iterator[None]:
-    """Turn errors of the operating system into KeyFileError."""
-    try:
-        yield
-    except OSError as cause:
-        raise _unusable(path, cause) from cause
-
-
-def _unusable(path: Path, cause: OSError) -> KeyFileError:
-    return KeyFileError(f"{path} can't be used: {cause}; check the permissions of the file and its folder")
+def _note(where: KeyPlace, place: int, number: int) -> None:
+    with mapped(where), where.open("r+b") as file:
+        write_at(file, place, number.to_bytes(8, "little"))

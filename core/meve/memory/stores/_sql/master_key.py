@@ -58,8 +58,8 @@ def wrap(root: bytes, file_id: bytes, master: MasterKey) -> bytes:
     return nonce + _master_cipher(master).encrypt(nonce, root, file_id)
 
 
-def unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, path: Path) -> bytes:
-    """Return the root secret of a key file.
+def unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, where: object) -> bytes:
+    """Return the root secret of the key file whose name `where` gives.
 
     Raises:
         KeyFileError: it was encrypted with another master key.
@@ -68,4 +68,4 @@ def unwrap(sealed: bytes, file_id: bytes, master: MasterKey | None, path: Path) 
     try:
         return _master_cipher(master).decrypt(sealed[:NONCE], sealed[NONCE:], file_id)
     except InvalidTag:
-        raise KeyFileError(f"{path} is locked with another master key: give the one that it was locked with") from None
+        raise KeyFileError(f"{where} is locked with another master key: give the one that it was locked with") from None

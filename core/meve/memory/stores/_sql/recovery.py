@@ -39,9 +39,9 @@ def recover(database: Database, keys: KeyFile, *, accept_older: bool = False) ->
         if not _agrees(vault, keys):
             if not accept_older:
                 raise KeyFileError(
-                    f"{database.name} is older than {keys.path.name}: it is a copy from before an erasure. Restore the "
-                    "newest copy of the database. To go on with this one, open it with accept_older=True (meve memory "
-                    "--accept-older), which destroys the keys of what was added since"
+                    f"{database.name} is older than {keys.place.name}: it is a copy from before an erasure. Restore "
+                    "the newest copy of the database. To go on with this one, open it with accept_older=True (meve "
+                    "memory --accept-older), which destroys the keys of what was added since"
                 )
             _reconcile(vault)
         return vault.has_released()
@@ -54,7 +54,9 @@ def _agrees(vault: Vault, keys: KeyFile) -> bool:
     is_between = changes == seen and has_released  # a process was stopped before it destroyed them
     lacks_renewal = vault.slots.noted(RENEWALS) < read_number(vault.connection, KEY_RENEWALS) and not has_released
     if (changes < intended and not is_between) or lacks_renewal or given > vault.slots.count():
-        raise KeyFileError(f"{keys.path} is older than the memory, and lacks keys of it: restore the newest copy of it")
+        raise KeyFileError(
+            f"{keys.place} is older than the memory, and lacks keys of it: restore the newest copy of it"
+        )
     return changes <= intended
 
 

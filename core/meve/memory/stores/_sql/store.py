@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 from meve._repeating import repeat_rolled_back
 from meve.errors import KeyFileError, StorageError
 from meve.memory.stores._settings import LOST_ENTRIES
 from meve.memory.stores._sql.database import Connection, Database
 from meve.memory.stores._sql.key_file import ENTRIES, TAKEN, TIME, KeyFile
+from meve.memory.stores._sql.key_place import KeyPlace
 from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores._sql.recovery import describe_lost, find_suspects, recover
 from meve.memory.stores._sql.transaction import SqlSnapshot, SqlTransaction, count_entries
@@ -121,6 +121,7 @@ class SqlStore(ABC):
     def close(self) -> None:
         """Close the connections."""
         self._database.close()
+        self._keys.place.close()
 
     def _accept_entries(self) -> None:
         """Take the log as it is, also if entries that were written are lost."""
@@ -152,14 +153,16 @@ class SqlStore(ABC):
                     else f"nothing was changed in {self.name}, since the keys of an earlier change that failed"
                 )
                 raise StorageError(
-                    f"{done} still stand in {self._keys.path} ({cause}): the next change, or opening it again, "
+                    f"{done} still stand in {self._keys.place} ({cause}): the next change, or opening it again, "
                     "destroys them"
                 ) from cause
 
 
-def begin_store(connection: Connection, path: Path, master_key: MasterKey | None, copy_of: KeyFile | None) -> KeyFile:
+def begin_store(
+    connection: Connection, place: KeyPlace, master_key: MasterKey | None, copy_of: KeyFile | None
+) -> KeyFile:
     """Make the key file of a new store, and note which it is, and whether the store is going to be a copy."""
-    keys = KeyFile.create(path, master_key, copy_of)
+    keys = KeyFile.create(place, master_key, copy_of)
     put_setting(connection, KEY_FILE, keys.file_id)
     if copy_of is not None:
         put_setting(connection, COPYING, copy_of.file_id)
@@ -184,13 +187,13 @@ def check_copying(name: str, connection: Connection, copy_of: KeyFile | None) ->
     raise StorageError(f"{name} is an unfinished copy of another memory than this one: delete it and its keys")
 
 
-def open_keys(database: Database, connection: Connection, path: Path, master_key: MasterKey | None) -> KeyFile:
+def open_keys(database: Database, connection: Connection, place: KeyPlace, master_key: MasterKey | None) -> KeyFile:
     """Open the key file of a database, which a master key locks from now on; `connection` reads which file it is."""
     file_id = read_setting(connection, KEY_FILE) or ""
-    keys = KeyFile.open(path, file_id, master_key)
+    keys = KeyFile.open(place, file_id, master_key)
     if not keys.is_settled:
         with database.writing(durable=False):  # one process at a time
-            keys = KeyFile.open(path, file_id, master_key)
+            keys = KeyFile.open(place, file_id, master_key)
             if not keys.is_settled:
                 keys.settle(master_key)
     keys.mark_used()

@@ -154,6 +154,10 @@ class TenantDatabase:
             begin_writing(rows, self._tenant, durable=durable)
             yield PostgresConnection(rows, self._tenant, self._translate)
 
+    def server(self) -> int:
+        """Return the number that tells the server, with its replicas, from others."""
+        return self._database.server()
+
     def size(self) -> int:
         """Return the size of the tenant's rows in bytes."""
         sizes = [

@@ -10,6 +10,7 @@ from meve.errors import StorageError, StoreCorruptError
 from meve.memory._audit.older_log import Rewrite
 from meve.memory.stores._settings import LOG_NAMES
 from meve.memory.stores._sql.key_file import KeyFile
+from meve.memory.stores._sql.key_place import FilePlace, KeyPlace
 from meve.memory.stores._sql.master_key import MasterKey, check_master_key
 from meve.memory.stores._sql.store import SqlStore, begin_store, check_copying, open_keys
 from meve.memory.stores._sql.vault import Vault, read_setting
@@ -67,15 +68,15 @@ class SqliteStore(SqlStore):
         except OSError as cause:
             raise StorageError(f"{path} can't be opened: {cause}; check the permissions of file and folder") from cause
         connections = Connections(path)
-        key_path = path.resolve().with_name(f"{path.resolve().name}.keys")
+        place = FilePlace(_key_path(path))
         try:
             with connections.first(settings=NO_TRUST) as connection:
                 check_ours(connection, str(path))
             with connections.first() as connection:
-                seal = partial(_seal, name=str(path), key_path=key_path, master_key=master_key, copy_of=copy_of)
+                seal = partial(_seal, name=str(path), place=place, master_key=master_key, copy_of=copy_of)
                 migrate(connection, str(path), seal)
                 check_copying(str(path), SqliteConnection(connection), copy_of)
-                keys = open_keys(SqliteDatabase(connections), SqliteConnection(connection), key_path, master_key)
+                keys = open_keys(SqliteDatabase(connections), SqliteConnection(connection), place, master_key)
                 _drop_plain_pages(connection)
         except sqlite3.DatabaseError as cause:
             raise map_error(cause, path, "opened") from cause
@@ -111,18 +112,23 @@ class SqliteStore(SqlStore):
     def size(self) -> int:
         """Return the size of the file, its keys, its log and its index in bytes."""
         file = self._connections.file
-        files = [file, self._keys.path, *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
+        files = [file, _key_path(file), *(file.with_name(f"{file.name}-{end}") for end in ("wal", "shm"))]
         return sum(each.stat().st_size for each in files if each.is_file())
 
 
+def _key_path(file: Path) -> Path:
+    file = file.resolve()
+    return file.with_name(f"{file.name}.keys")
+
+
 def _seal(
-    connection: sqlite3.Connection, *, name: str, key_path: Path, master_key: MasterKey | None, copy_of: KeyFile | None
+    connection: sqlite3.Connection, *, name: str, place: KeyPlace, master_key: MasterKey | None, copy_of: KeyFile | None
 ) -> None:
     """Make the key file, and seal the rows of a file of an older version."""
     lent = SqliteConnection(connection)
     if copy_of is not None and connection.execute("SELECT 1 FROM audit_head").fetchone() is not None:
         check_copying(name, lent, copy_of)  # it is no copy
-    keys = begin_store(lent, key_path, master_key, copy_of)
+    keys = begin_store(lent, place, master_key, copy_of)
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'plain_memories'").fetchone() is not None:
         with keys.slots() as slots:
             seal_plain_rows(Vault(lent, slots, keys.user_hash))
