@@ -119,10 +119,10 @@ class DuplicateMerger:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
-        return precedence(replace(record, flagged=""), self._plan.score(record))
+    def _rank(self, record: MemoryRecord) -> tuple[bool, datetime, float, str]:
+        return precedence(record, self._plan.score(record))
 
-    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
+    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, datetime, float, str]]:
         return (_expiry_or_max(record), self._rank(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
