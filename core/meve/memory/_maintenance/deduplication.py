@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from meve.memory._contradiction.statements import Statement
@@ -57,6 +57,11 @@ def may_replace(older: MemoryRecord, newer: MemoryRecord) -> bool:
     return have_same_readers(older, newer) and newer.source in ("chat_user", older.source)
 
 
+def expiry_or_max(record: MemoryRecord) -> datetime:
+    """Return when a record expires; the last moment there is, if it doesn't."""
+    return record.expires_at or datetime.max.replace(tzinfo=UTC)
+
+
 def is_removable(record: MemoryRecord, policy: Policy) -> bool:
     """Return whether maintenance may remove a record that hasn't expired."""
     return not record.hold and not record.pinned and policy.rule(record.policy_class).prune
@@ -65,8 +70,11 @@ def is_removable(record: MemoryRecord, policy: Policy) -> bool:
 def may_close(record: MemoryRecord, by: MemoryRecord, policy: Policy) -> bool:
     """Return whether a record may be closed for another one that prevails.
 
-    Held records are never closed; unprunable ones and standing wishes only for their own kind.
+    Held records are never closed; unprunable ones and standing wishes only for their own kind, and what would live
+    longer than the other one isn't, since nothing would be left of either.
     """
+    if expiry_or_max(by) < expiry_or_max(record):
+        return False
     if record.hold or _yields(by, policy) or (record.is_standing and not by.is_standing):
         return False
     return is_removable(record, policy) or not is_removable(by, policy)
