@@ -155,6 +155,18 @@ def test_update_and_supersede_close_the_memory_and_can_be_taken_back(memory, clo
 
 
 @pytest.mark.parametrize("action", ["update", "supersede"])
+def test_what_ends_soon_closes_no_lasting_memory(memory, clock, action):
+    memory.add(LYON, user_id="ann", id="lyon")
+    clock.advance(timedelta(days=1))
+    rules = decide(action, "I live in Oslo.", id="lyon", policy_class="ephemeral")
+    assert len(say(memory, "I live in Oslo.", rules=rules).added) == 1
+    assert texts(memory) == [LYON, "I live in Oslo."]
+    clock.advance(timedelta(days=1))
+    memory.maintain()
+    assert texts(memory) == [LYON]
+
+
+@pytest.mark.parametrize("action", ["update", "supersede"])
 def test_deleting_what_an_extractor_wrote_leaves_what_it_closed(memory, clock, action):
     """A model's link must not widen an erasure: the earlier fact stays, closed and named, and can be taken back."""
     memory.add(LYON, user_id="ann", id="lyon")

@@ -13,6 +13,7 @@ from tests.memories import LASTING, add_fading_records, add_old_and_new, add_wit
 
 OLD, NEW = "The shop opens at 9 on weekdays.", "The shop opens at 10 on weekdays."
 QUESTION = "When does the shop open on weekdays?"
+LONG = timedelta(days=5_000)
 
 
 @pytest.fixture(params=["sqlite", "dict"])
@@ -254,8 +255,9 @@ def test_closed_record_expires_at_its_own_time(memory, clock):
 def test_record_stays_closed_when_its_replacement_expired(memory, clock, reused):
     memory.add(OLD, id="old", **LASTING)
     clock.advance(timedelta(hours=1))
-    memory.add(NEW, id="new", **{**LASTING, "ttl": timedelta(days=2)})
+    memory.add(NEW, id="new", **LASTING)
     memory.maintain()
+    memory.update("new", user_id="alice", ttl=timedelta(days=2))
     clock.advance(timedelta(days=2))
     if reused:
         memory.add("Tomatoes need sun.", id="new", **LASTING)
@@ -302,6 +304,36 @@ def test_forgetting_a_session_keeps_the_copy_of_another_session(memory, clock):
     memory.maintain()
     assert memory.forget_session("s2", user_id="alice").erased == ("new",)
     assert find(memory) == ["old"]
+
+
+@pytest.mark.parametrize(
+    "short",
+    [
+        {"ttl": timedelta(days=1)},
+        {"ttl": timedelta(days=9)},
+        {"policy_class": "ephemeral"},
+        {"policy_class": "private"},
+    ],
+)
+def test_record_with_an_end_closes_none_that_lives_longer_and_is_found_first_while_it_lives(memory, clock, short):
+    memory.add(OLD, id="old", user_id="alice", policy_class=short.get("policy_class"), ttl=LONG)
+    clock.advance(timedelta(hours=1))
+    memory.add(NEW, id="new", user_id="alice", **short)
+    for _ in range(2):
+        assert find(memory, include_private=True) == ["new"]
+        assert memory.maintain().superseded == {}
+    clock.advance(timedelta(days=10))
+    assert find(memory, include_private=True) == ["old"]
+    memory.maintain()
+    assert list_all(memory) == ["old"]
+
+
+def test_record_closes_one_that_ends_with_it_or_before(memory, clock):
+    ends = clock.now() + timedelta(days=9)
+    memory.add(OLD, id="old", user_id="alice", expires_at=ends)
+    clock.advance(timedelta(hours=1))
+    memory.add(NEW, id="new", user_id="alice", expires_at=ends)
+    assert memory.maintain().superseded == {"alice": ["old"]}
 
 
 def test_new_text_reopens_a_closed_record(memory, clock):

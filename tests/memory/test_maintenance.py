@@ -114,11 +114,25 @@ def test_canonical_record_is_superseded_only_by_canonical_record(memory, clock):
     assert "canon" in memory.maintain().superseded["alice"]
 
 
-def test_record_that_an_answer_contradicts_is_hidden_but_closes_nothing_and_stays(memory):
+def reflect_old_value(memory):
+    """Add a record `old` and one of a newer value, `new`, which an answer then contradicts."""
     add_old_and_new(memory, "The shop opens at 9 on weekdays.", "The shop opens at 11 on weekdays.")
     recall = memory.search("When does the shop open on weekdays?", user_id="alice")
     reflection = memory.reflect(recall, answer="The shop opens at 9 on weekdays.")
     assert {i: verdict.outcome for i, verdict in reflection.verdicts.items()} == {"new": "contradicted"}
+
+
+def test_newer_word_prevails_whatever_an_answer_said(memory):
+    reflect_old_value(memory)
+    for closed in ({"alice": ["old"]}, {}):
+        assert [r.id for r in memory.search("When does the shop open on weekdays?", user_id="alice").records] == ["new"]
+        assert memory.maintain().superseded == closed
+    assert memory.get("new", user_id="alice").flagged == "contradicted by an answer"
+
+
+def test_under_the_published_policy_a_contradicted_record_is_hidden_but_closes_nothing_and_stays(paper_memory):
+    memory = paper_memory
+    reflect_old_value(memory)
     assert memory.maintain().superseded == {}
     assert list_ids(memory) == ["new", "old"]
     assert [r.id for r in memory.search("When does the shop open on weekdays?", user_id="alice").records] == ["old"]

@@ -136,6 +136,8 @@ class Reflection(_PolicySection):
     """Loss of a memory that was recalled and that the answer doesn't show. It may have been obeyed all the same."""
     contradicted: Score = 30
     """Loss of a memory that the answer contradicts."""
+    contradicted_yields: bool = False
+    """Whether a memory that an answer contradicted is hidden by an older one that says otherwise, and closes none."""
     idle: Duration = timedelta(days=14)
     """Time without a recall after which the score decays."""
     half_life: Duration = timedelta(days=90)
@@ -324,7 +326,7 @@ class Policy(_PolicySection):
                 "user_class": "intent_bound",
                 "user_ttl": "7d",
                 "ranking": {"threshold": 0.3},
-                "reflection": {"unused": 5},
+                "reflection": {"unused": 5, "contradicted_yields": True},
                 "pruning": {"below": 20, "erase": True},
                 "merging": {"summarise_below": 30},
                 "archiving": {"below": 30},

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from meve.memory._contradiction.statements import Statement
@@ -18,14 +18,14 @@ from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 
-def precedence(record: MemoryRecord, score: float) -> tuple[bool, bool, datetime, float, str]:
-    """Return a sort key; of two records the one with the larger key wins: held, then unflagged, newer, better ones."""
-    return (*_rank(record), score, record.id)
+def precedence(record: MemoryRecord, score: float) -> tuple[bool, datetime, float, str]:
+    """Return a sort key; of two records the one with the larger key wins: held, then newer, then better ones."""
+    return bool(record.hold), validity(record)[0], score, record.id
 
 
-def _rank(record: MemoryRecord) -> tuple[bool, bool, datetime]:
-    """Return the part of `precedence` that needs no score."""
-    return bool(record.hold), not record.flagged, validity(record)[0]
+def _yields(record: MemoryRecord, policy: Policy) -> bool:
+    """Return whether a record yields because an answer contradicted it; only if the policy says so."""
+    return policy.reflection.contradicted_yields and bool(record.flagged)
 
 
 def is_settled(one: MemoryRecord, other: MemoryRecord) -> bool:
@@ -57,17 +57,25 @@ def may_replace(older: MemoryRecord, newer: MemoryRecord) -> bool:
     return have_same_readers(older, newer) and newer.source in ("chat_user", older.source)
 
 
+def expiry_or_max(record: MemoryRecord) -> datetime:
+    """Return when a record expires; the last moment there is, if it doesn't."""
+    return record.expires_at or datetime.max.replace(tzinfo=UTC)
+
+
 def is_removable(record: MemoryRecord, policy: Policy) -> bool:
     """Return whether maintenance may remove a record that hasn't expired."""
     return not record.hold and not record.pinned and policy.rule(record.policy_class).prune
 
 
 def may_close(record: MemoryRecord, by: MemoryRecord, policy: Policy) -> bool:
-    """Return whether a record may be closed for another one that prevails, unless an answer contradicted that one.
+    """Return whether a record may be closed for another one that prevails.
 
-    Held records are never closed; unprunable ones and standing wishes only for their own kind.
+    Held records are never closed; unprunable ones and standing wishes only for their own kind, and what would live
+    longer than the other one isn't, since nothing would be left of either.
     """
-    if record.hold or by.flagged or (record.is_standing and not by.is_standing):
+    if expiry_or_max(by) < expiry_or_max(record):
+        return False
+    if record.hold or _yields(by, policy) or (record.is_standing and not by.is_standing):
         return False
     return is_removable(record, policy) or not is_removable(by, policy)
 
@@ -112,7 +120,7 @@ class DuplicateJudge:
         known = self.ranks
         mine, theirs = known.get(one.id) or self._rank(one), known.get(other.id) or self._rank(other)
         if mine == theirs:  # rare, and scores take time
-            mine, theirs = self._precedence(one.record), self._precedence(other.record)
+            mine, theirs = (precedence(each.record, self.scorer.reflection(each.record)) for each in (one, other))
         return "prevails" if mine > theirs else "yields"
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:
@@ -135,9 +143,7 @@ class DuplicateJudge:
         return self._compared(passage).statement(passage.text, passage.outline)
 
     def _rank(self, passage: MemoryPassage) -> tuple[Any, ...]:
-        protected = not self.scorer.policy.rule(passage.record.policy_class).prune
-        known = self.ranks[passage.id] = protected, *_rank(passage.record)
+        record, policy = passage.record, self.scorer.policy
+        protected, held = not policy.rule(record.policy_class).prune, bool(record.hold)
+        known = self.ranks[passage.id] = protected, held, not _yields(record, policy), validity(record)[0]
         return known
-
-    def _precedence(self, record: MemoryRecord) -> tuple[Any, ...]:
-        return precedence(record, self.scorer.reflection(record))

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import Statement, parse_statement
 from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
 from meve.memory._maintenance.deduplication import (
+    expiry_or_max,
     have_same_readers,
     is_settled,
     may_close,
@@ -119,11 +120,11 @@ class DuplicateMerger:
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _rank(self, record: MemoryRecord) -> tuple[bool, bool, datetime, float, str]:
-        return precedence(replace(record, flagged=""), self._plan.score(record))
+    def _rank(self, record: MemoryRecord) -> tuple[bool, datetime, float, str]:
+        return precedence(record, self._plan.score(record))
 
-    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, bool, datetime, float, str]]:
-        return (_expiry_or_max(record), self._rank(record))
+    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, datetime, float, str]]:
+        return (expiry_or_max(record), self._rank(record))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close the loser, if it may be closed."""
@@ -140,7 +141,7 @@ class DuplicateMerger:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
         plan, w, x = self._plan, longer.record, shorter.record
         are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
-        outlives = _expiry_or_max(w) > _expiry_or_max(x) and not set(x.tags) <= set(w.tags)
+        outlives = expiry_or_max(w) > expiry_or_max(x) and not set(x.tags) <= set(w.tags)
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):
             return
@@ -165,7 +166,3 @@ class DuplicateMerger:
 
 def _cosine(one: StoredRecord, other: StoredRecord) -> float:
     return float(cosines(one.vector, other.vector[None])[0]) if one.model == other.model else 0.0
-
-
-def _expiry_or_max(record: MemoryRecord) -> datetime:
-    return record.expires_at or datetime.max.replace(tzinfo=UTC)

@@ -13,7 +13,7 @@ from meve.memory._audit.chain import EventDraft
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import parse_statement, parse_values
 from meve.memory._expiry import expiry_of
-from meve.memory._maintenance.deduplication import may_close, may_replace
+from meve.memory._maintenance.deduplication import expiry_or_max, may_close, may_replace
 from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
@@ -198,16 +198,19 @@ class FactWriter:
         return True
 
     def _close(self, transaction: RecordTransaction, user: str, decision: FactDecision, by: MemoryRecord) -> None:
-        """Close the memory that a decision replaces."""
+        """Close the memory that a decision replaces, unless it lives longer than the new one: then both stay."""
         runtime, now = self.runtime, self.runtime.clock.now()
         stored = None if decision.id is None else transaction.find(user, decision.id)
         if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
             raise RefusedError("the memory to replace is gone, or is no fact that holds")
-        if not (may_replace(stored.record, by) and may_close(stored.record, by, runtime.policy)):
+        lasting = replace(by, expires_at=None)
+        if not (may_replace(stored.record, by) and may_close(stored.record, lasting, runtime.policy)):
             raise RefusedError(
                 "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
                 "weighs more, or has other metadata or privacy"
             )
+        if expiry_or_max(by) < expiry_or_max(stored.record):
+            return
         since = validity(by)[0]
         end = since if since > validity(stored.record)[0] else now
         why = f"{'said with more' if decision.action == 'update' else 'contradicted'} by {by.id}"
