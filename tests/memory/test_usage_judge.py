@@ -62,6 +62,55 @@ def test_answer_gives_each_memory_its_outcome(static_memory, texts, query, answe
     assert [verdict.outcome for verdict in verdicts] == outcomes
 
 
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        ("My flight leaves at 18:00.", "Your flight leaves at 6."),
+        ("My flight leaves at 18:00.", "At six."),
+        ("My flight leaves at 6 pm.", "Your flight leaves tonight at 6, gate 12."),
+        ("My flight leaves at midnight.", "Your flight leaves at 12."),
+        ("My flight leaves at 22:00.", "Your flight leaves at 10 o'clock tonight."),
+        ("My flight leaves on Tuesday.", "Your flight leaves tomorrow."),
+        ("My flight is 12 km long.", "Your flight is about 7.5 miles long."),
+        ("My flight lasts 90 days.", "Your flight lasts 3 months."),
+        ("My flight weighs 80 kg.", "Your flight weighs 176 pounds."),
+        ("My flight costs 900 euros.", "Your flight costs 10,800 euros a year."),
+        ("My flight costs 900 euros.", "Your flight costs 900 a month, so 10800 a year."),
+        ("My flight costs 900 euros a month.", "Your flight costs 11,000 euros a year."),
+        ("My flight costs 897 euros.", "Your flight costs about 900 euros."),
+        ("My flight costs 900 euros.", "Your flight costs 900, plus 20 for a bag."),
+    ],
+)
+def test_same_value_in_other_words_contradicts_nothing(static_memory, fact, answer):
+    assert judge_answer(static_memory, fact, answer) != "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        ("My flight leaves at 18:00.", "Your flight leaves at 6 am."),
+        ("My flight leaves at 7 am.", "Your flight leaves at 7 pm."),
+        ("My flight leaves at 18:00.", "Your flight leaves at 7."),
+        ("My flight leaves on Tuesday.", "Your flight leaves on Friday."),
+        ("My flight is 12 km long.", "Your flight is about 12 miles long."),
+        ("My flight weighs 80 kg.", "Your flight weighs 80 pounds."),
+        ("My flight costs 900 euros a month.", "Your flight costs 950 euros a month."),
+        ("My flight costs 900 euros.", "Your flight costs 950 euros a month."),
+        ("My flight costs 897 euros.", "Your flight costs 900 euros."),
+    ],
+)
+def test_another_value_contradicts(static_memory, fact, answer):
+    assert judge_answer(static_memory, fact, answer) == "contradicted"
+
+
+def judge_answer(memory, fact, answer):
+    runtime = memory._runtime
+    (verdict,) = runtime.usage.judge(
+        "When does my flight leave?", answer, [fact], runtime.embedder.embed_passages([fact])
+    )
+    return verdict.outcome
+
+
 def test_memory_changed_since_the_recall_keeps_its_score(memory):
     memory.add(SUN, user_id="alice", id="t", source="doc")
     recall = memory.search("What needs 8 hours of sun?", user_id="alice")

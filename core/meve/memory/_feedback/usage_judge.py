@@ -14,6 +14,7 @@ from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words, wor
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import NUMBER, StatementValues, parse_statement, parse_values
 from meve.memory._contradiction.values import normalise_values
+from meve.memory._feedback.agreement import may_be_same_days, may_be_same_numbers
 from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
@@ -126,6 +127,10 @@ class RuleUsageJudge:
             if not kind or agreed.get(kind) or (kind == "name" and not claim.has_own_names):
                 continue  # another name that is the question's is another subject
             statement = parse_statement(claim.text)
+            if (kind == "number" and may_be_same_numbers(own, statement)) or (
+                kind == "day" and may_be_same_days(own.values.days, statement.values.days)
+            ):
+                continue
             has_foreign_words = statement.subject - own.subject
             is_elsewhere = has_foreign_words and (claim.is_joined or kind in ("denial", "name"))
             if is_elsewhere or (kind != "name" and statement.values.names - own.values.names):
