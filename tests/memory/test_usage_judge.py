@@ -1,6 +1,10 @@
 """Verdicts on whether an answer used each recalled memory."""
 
+from dataclasses import replace
+
 import pytest
+
+from meve.memory._contradiction import statements
 
 SUN, WATER = "Tomatoes need 6-8 hours of sun.", "Tomatoes need water in the evening."
 OSLO, BERGEN = "The ferry to Oslo leaves at 9:45.", "The ferry to Bergen leaves at 9:45."
@@ -118,3 +122,33 @@ def test_memory_changed_since_the_recall_keeps_its_score(memory):
     result = memory.reflect(recall, answer="Tomatoes.")
     assert (result.verdicts["t"].outcome, result.scores) == ("used", {})
     assert memory.get("t", user_id="alice").reflection == 50
+
+
+class CountingEmbedder:
+    def __init__(self, embedder):
+        self.embedder, self.sentences = embedder, []
+
+    def embed_passages(self, texts):
+        self.sentences += texts
+        return self.embedder.embed_passages(texts)
+
+
+def test_long_answer_embeds_a_bounded_number_of_sentences(static_memory):
+    runtime = static_memory._runtime
+    counting = CountingEmbedder(runtime.embedder)
+    judge = replace(runtime.usage, embedder=counting)
+    filler = [f"Sheep number {n} jumps." for n in range(500)]
+    answer = " ".join([*filler, "Your home is in Lyon.", *filler])
+    vectors = runtime.embedder.embed_passages([LYON])
+    (verdict,) = judge.judge("Where do I live?", answer, [LYON], vectors)
+    assert len(counting.sentences) == 100
+    assert "Your home is in Lyon." in counting.sentences
+    assert verdict.outcome == "used"
+
+
+def test_long_answer_parses_a_memory_once(static_memory, monkeypatch):
+    runtime, parsed = static_memory._runtime, []
+    monkeypatch.setattr(statements, "normalise_values", lambda text: parsed.append(text) or text)
+    answer = " ".join(f"Sheep {n} jumps at 7." for n in range(90))
+    runtime.usage.judge("Which sheep?", answer, [CATS, OSLO], runtime.embedder.embed_passages([CATS, OSLO]))
+    assert parsed.count(CATS) <= 3
