@@ -1,6 +1,10 @@
 """Verdicts on whether an answer used each recalled memory."""
 
+from dataclasses import replace
+
 import pytest
+
+from meve.memory._contradiction import statements
 
 SUN, WATER = "Tomatoes need 6-8 hours of sun.", "Tomatoes need water in the evening."
 OSLO, BERGEN = "The ferry to Oslo leaves at 9:45.", "The ferry to Bergen leaves at 9:45."
@@ -62,6 +66,55 @@ def test_answer_gives_each_memory_its_outcome(static_memory, texts, query, answe
     assert [verdict.outcome for verdict in verdicts] == outcomes
 
 
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        ("My flight leaves at 18:00.", "Your flight leaves at 6."),
+        ("My flight leaves at 18:00.", "At six."),
+        ("My flight leaves at 6 pm.", "Your flight leaves tonight at 6, gate 12."),
+        ("My flight leaves at midnight.", "Your flight leaves at 12."),
+        ("My flight leaves at 22:00.", "Your flight leaves at 10 o'clock tonight."),
+        ("My flight leaves on Tuesday.", "Your flight leaves tomorrow."),
+        ("My flight is 12 km long.", "Your flight is about 7.5 miles long."),
+        ("My flight lasts 90 days.", "Your flight lasts 3 months."),
+        ("My flight weighs 80 kg.", "Your flight weighs 176 pounds."),
+        ("My flight costs 900 euros.", "Your flight costs 10,800 euros a year."),
+        ("My flight costs 900 euros.", "Your flight costs 900 a month, so 10800 a year."),
+        ("My flight costs 900 euros a month.", "Your flight costs 11,000 euros a year."),
+        ("My flight costs 897 euros.", "Your flight costs about 900 euros."),
+        ("My flight costs 900 euros.", "Your flight costs 900, plus 20 for a bag."),
+    ],
+)
+def test_same_value_in_other_words_contradicts_nothing(static_memory, fact, answer):
+    assert judge_answer(static_memory, fact, answer) != "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("fact", "answer"),
+    [
+        ("My flight leaves at 18:00.", "Your flight leaves at 6 am."),
+        ("My flight leaves at 7 am.", "Your flight leaves at 7 pm."),
+        ("My flight leaves at 18:00.", "Your flight leaves at 7."),
+        ("My flight leaves on Tuesday.", "Your flight leaves on Friday."),
+        ("My flight is 12 km long.", "Your flight is about 12 miles long."),
+        ("My flight weighs 80 kg.", "Your flight weighs 80 pounds."),
+        ("My flight costs 900 euros a month.", "Your flight costs 950 euros a month."),
+        ("My flight costs 900 euros.", "Your flight costs 950 euros a month."),
+        ("My flight costs 897 euros.", "Your flight costs 900 euros."),
+    ],
+)
+def test_another_value_contradicts(static_memory, fact, answer):
+    assert judge_answer(static_memory, fact, answer) == "contradicted"
+
+
+def judge_answer(memory, fact, answer):
+    runtime = memory._runtime
+    (verdict,) = runtime.usage.judge(
+        "When does my flight leave?", answer, [fact], runtime.embedder.embed_passages([fact])
+    )
+    return verdict.outcome
+
+
 def test_memory_changed_since_the_recall_keeps_its_score(memory):
     memory.add(SUN, user_id="alice", id="t", source="doc")
     recall = memory.search("What needs 8 hours of sun?", user_id="alice")
@@ -69,3 +122,33 @@ def test_memory_changed_since_the_recall_keeps_its_score(memory):
     result = memory.reflect(recall, answer="Tomatoes.")
     assert (result.verdicts["t"].outcome, result.scores) == ("used", {})
     assert memory.get("t", user_id="alice").reflection == 50
+
+
+class CountingEmbedder:
+    def __init__(self, embedder):
+        self.embedder, self.sentences = embedder, []
+
+    def embed_passages(self, texts):
+        self.sentences += texts
+        return self.embedder.embed_passages(texts)
+
+
+def test_long_answer_embeds_a_bounded_number_of_sentences(static_memory):
+    runtime = static_memory._runtime
+    counting = CountingEmbedder(runtime.embedder)
+    judge = replace(runtime.usage, embedder=counting)
+    filler = [f"Sheep number {n} jumps." for n in range(500)]
+    answer = " ".join([*filler, "Your home is in Lyon.", *filler])
+    vectors = runtime.embedder.embed_passages([LYON])
+    (verdict,) = judge.judge("Where do I live?", answer, [LYON], vectors)
+    assert len(counting.sentences) == 100
+    assert "Your home is in Lyon." in counting.sentences
+    assert verdict.outcome == "used"
+
+
+def test_long_answer_parses_a_memory_once(static_memory, monkeypatch):
+    runtime, parsed = static_memory._runtime, []
+    monkeypatch.setattr(statements, "normalise_values", lambda text: parsed.append(text) or text)
+    answer = " ".join(f"Sheep {n} jumps at 7." for n in range(90))
+    runtime.usage.judge("Which sheep?", answer, [CATS, OSLO], runtime.embedder.embed_passages([CATS, OSLO]))
+    assert parsed.count(CATS) <= 3

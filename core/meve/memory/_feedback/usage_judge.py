@@ -11,9 +11,10 @@ import numpy as np
 from meve._formulas import cosines
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, content_words, words
-from meve.memory._contradiction.rules import Contradiction
-from meve.memory._contradiction.statements import NUMBER, StatementValues, parse_statement, parse_values
+from meve.memory._contradiction.rules import Contradiction, RuleContradiction
+from meve.memory._contradiction.statements import NUMBER, Statement, StatementValues, parse_statement, parse_values
 from meve.memory._contradiction.values import normalise_values
+from meve.memory._feedback.agreement import may_be_same_days, may_be_same_numbers
 from meve.memory.policy import Reflection
 from meve.ports import Embedder
 from meve.types import FloatArray
@@ -37,6 +38,8 @@ _NOT_SUBJECT = re.compile(rf"{NUMBER.pattern}|\bhow (?:many|much|long|often|old|
 """What a question asks for, and its own numbers."""
 _MOST_CLAIMS = 100
 """The sentences of an answer that are compared with each memory; later ones contradict nothing."""
+_MOST_EMBEDDED = 100
+"""The distinct sentences of an answer that are embedded: those that share most words with the memories."""
 _JOINED = 200
 """The last characters of a question that are joined to each value of an answer."""
 _NO_VALUES = parse_values("")
@@ -88,13 +91,13 @@ class RuleUsageJudge:
         answer_sentences = [sentence for sentence in split_sentences(answer) if sentence.strip()]
         if not answer_sentences:
             return [UsageVerdict(outcome="unmentioned", reason="the answer is empty") for _ in memories]
-        sentence_vectors = self.embedder.embed_passages(answer_sentences)
         claimed = islice(filter(None, map(_find_claim, answer_sentences)), _MOST_CLAIMS)
         claims = [_complete(query, claim) for claim in claimed]
         said = parse_values(answer)
         query_words, answer_words, *memory_words = (
             set(content_words(normalise_values(text))) for text in (query, answer, *memories)
         )
+        sentence_vectors = self.embedder.embed_passages(_choose_sentences(answer_sentences, memory_words))
         common = set.intersection(*memory_words) if len(memory_words) > 1 else set()
         complete = _find_complete(query_words, answer_words - query_words, memory_words)
         verdicts = []
@@ -122,16 +125,25 @@ class RuleUsageJudge:
             "name": {name for name in own.values.names if name in said.names},
         }
         for claim in claims:
-            kind = self.contradiction.find_difference(text, claim.text).partition(":")[0]
+            statement = claim.statement
+            kind = self._find_difference(own, statement).partition(":")[0]
             if not kind or agreed.get(kind) or (kind == "name" and not claim.has_own_names):
                 continue  # another name that is the question's is another subject
-            statement = parse_statement(claim.text)
+            if (kind == "number" and may_be_same_numbers(own, statement)) or (
+                kind == "day" and may_be_same_days(own.values.days, statement.values.days)
+            ):
+                continue
             has_foreign_words = statement.subject - own.subject
             is_elsewhere = has_foreign_words and (claim.is_joined or kind in ("denial", "name"))
             if is_elsewhere or (kind != "name" and statement.values.names - own.values.names):
                 continue
             return kind
         return ""
+
+    def _find_difference(self, memory: Statement, claim: Statement) -> str:
+        if isinstance(self.contradiction, RuleContradiction):
+            return self.contradiction.compare_statements(memory, claim)  # without parsing them again
+        return self.contradiction.find_difference(memory.text, claim.text)
 
     def _judge_use(
         self, distinctive: set[str], answer_words: set[str], similarity: float, is_complete: bool
@@ -147,6 +159,16 @@ class RuleUsageJudge:
         return UsageVerdict(outcome="unmentioned", reason=reason)
 
 
+def _choose_sentences(sentences: Sequence[str], memory_words: Sequence[set[str]]) -> list[str]:
+    """Return the distinct sentences, of very many those that share most words with the memories."""
+    distinct = list(dict.fromkeys(sentences))
+    if len(distinct) <= _MOST_EMBEDDED:
+        return distinct
+    known = set().union(*memory_words)
+    shared = {sentence: len(known.intersection(content_words(normalise_values(sentence)))) for sentence in distinct}
+    return sorted(distinct, key=shared.__getitem__, reverse=True)[:_MOST_EMBEDDED]
+
+
 def _find_claim(sentence: str) -> str:
     """Return what a sentence of an answer claims, without its opening; empty for questions and suppositions."""
     if _SUPPOSITION.search(sentence):
@@ -159,7 +181,7 @@ def _find_claim(sentence: str) -> str:
 class _Claim(NamedTuple):
     """A sentence of an answer as a statement."""
 
-    text: str
+    statement: Statement
     has_own_names: bool
     is_joined: bool
     """Whether it is only a value, to which the question was joined."""
@@ -173,9 +195,9 @@ def _complete(query: str, sentence: str) -> _Claim:
     statement = parse_statement(suffix)
     is_amount = statement.values.numbers and FUNCTION_WORDS.isdisjoint(words(sentence))  # "900 euros."
     if statement.subject and not is_amount:
-        return _Claim(sentence, has_own_names=True, is_joined=False)
+        return _Claim(parse_statement(sentence), has_own_names=True, is_joined=False)
     joined = f"{_NOT_SUBJECT.sub('', query[-_JOINED:]).rstrip(' ?')}{suffix}"
-    return _Claim(joined, has_own_names=bool(statement.values.names), is_joined=True)
+    return _Claim(parse_statement(joined), has_own_names=bool(statement.values.names), is_joined=True)
 
 
 def _find_complete(query_words: set[str], new_words: set[str], memory_words: Sequence[set[str]]) -> list[int]:
