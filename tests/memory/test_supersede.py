@@ -56,6 +56,36 @@ def test_a_standing_wish_yields_only_to_the_user(memory):
     assert new.is_standing
 
 
+@pytest.mark.parametrize("source", ["doc", "chat_assistant", "api_result", "summary"])
+def test_a_new_text_has_the_source_and_the_life_of_the_former_one(memory, source):
+    life = {"source": source, "ttl": timedelta(days=500)}
+    former = memory.add("Answers should be in French.", user_id="alice", id="old", **life)
+    new = memory.supersede("old", "Always answer in French.", user_id="alice")
+    assert (new.source, new.policy_class, new.expires_at) == (source, former.policy_class, former.expires_at)
+
+
+@pytest.mark.parametrize("options", [{"policy_class": "instruction"}, {"pinned": True}])
+def test_no_rewriting_makes_a_standing_wish_of_what_the_user_did_not_say(memory, options):
+    memory.add("Answers should be in French.", user_id="alice", id="old", source="doc")
+    for source in ({}, {"source": "chat_user"}):
+        with pytest.raises(PolicyError, match=r"comes from .*doc"):
+            memory.supersede("old", "Always answer in French.", user_id="alice", **source, **options)
+    memory.supersede("old", "Answer in French.", user_id="alice", id="new", source="chat_user")
+    memory.supersede("new", "Always answer in French.", user_id="alice", id="newer")
+    with pytest.raises(PolicyError, match=r"comes from .*doc"):
+        memory.update("newer", user_id="alice", **options)
+    assert memory.search("Bonjour", user_id="alice").standing == ()
+
+
+def test_a_new_text_of_a_document_does_not_close_what_the_user_said(memory):
+    memory.add("The gym opens at 9.", user_id="alice", id="said", ttl=timedelta(days=9))
+    memory.clock.inner.advance(timedelta(hours=1))
+    memory.add("The gym opens at 10.", user_id="alice", id="read", source="doc")
+    memory.supersede("read", "The gym opens at 11.", user_id="alice")
+    assert memory.maintain().superseded == {}
+    assert not memory.get("said", user_id="alice").is_closed
+
+
 def test_what_cant_be_superseded_is_refused_and_nothing_changes(memory):
     memory.items.put(("a",), "k", {"n": 1}, user_id="alice")
     memory.supersede("home", "I live in Hamburg.", user_id="alice", id="now")

@@ -218,15 +218,15 @@ class GovernedMemory(Operations):
     ) -> MemoryRecord:
         """Write a new text in place of a record, which stays in the history, closed.
 
-        Class, session, tags, metadata and origins are those of the former record, and it expires no later, unless you
-        give others.
+        Source, class, session, tags, metadata and origins are those of the former record, and it expires no later,
+        unless you give others.
 
         Args:
             record_id: the former record's id.
             text: the new text.
             user_id: the owner.
             reason: for the audit log; must hold no content.
-            options: see `RecordOptions`; `source` is the origin of the new text.
+            options: see `RecordOptions`; give `source="chat_user"` for what the user says in place of a document.
 
         Returns:
             The new record, with an id of its own.
@@ -234,7 +234,8 @@ class GovernedMemory(Operations):
         Raises:
             UnknownIdError: the user has no record of that id, or another one replaced it.
             HoldError: the former record is on hold.
-            PolicyError: it is a standing wish, and the new text isn't what the user said.
+            PolicyError: it is a standing wish, and the new text isn't what the user said; or the new text would be one,
+                and the former wasn't what the user said.
             ValidationError: an argument is invalid, or the record is an item or a message.
             ModelError, StorageError: as for `add`.
         """

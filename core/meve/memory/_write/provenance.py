@@ -6,7 +6,7 @@ from datetime import datetime
 
 from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._contradiction.claims import have_equal_words, parse_claim
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_part
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_own_history, is_part
 from meve.memory.stores._record_transaction import RecordTransaction
 
 SESSIONS = "sessions"
@@ -36,10 +36,18 @@ def derive(
     return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
 
 
-def check_standing(transaction: RecordTransaction, user: str, record: MemoryRecord) -> None:
+def check_standing(
+    transaction: RecordTransaction, user: str, record: MemoryRecord, former: MemoryRecord | None = None
+) -> None:
     """Check that a pinned record or an instruction is what the user said himself, and derived from nothing else.
 
     Text of documents, tools and assistants must not become an instruction to the model, however it is rewritten.
+
+    Args:
+        transaction: the transaction.
+        user: the user's key.
+        record: the record.
+        former: the record in place of which it is written now.
 
     Raises:
         PolicyError: it isn't.
@@ -48,11 +56,25 @@ def check_standing(transaction: RecordTransaction, user: str, record: MemoryReco
         return
     origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
     sources = [record.source, *("an unknown record" if s is None else s.record.source for s in origins)]
+    sources += [each.source for each in _find_former(transaction, user, record, former)]
     if user == SHARED or any(source != "chat_user" for source in sources):
         raise PolicyError(
             f"only what the user said (source chat_user) may be pinned or an instruction, and {record.id!r:.80} comes "
             f"from {', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
         )
+
+
+def _find_former(
+    transaction: RecordTransaction, user: str, record: MemoryRecord, former: MemoryRecord | None
+) -> list[MemoryRecord]:
+    """Return the records in place of which callers wrote this one, in one or several steps."""
+    found: dict[str, MemoryRecord] = {}
+    later = [record, *([] if former is None else [former])]
+    while later:
+        found.update((each.id, each) for each in later)
+        closed = [s.record for s in transaction.replaced_by(user, [each.id for each in later])]
+        later = [r for r in closed if r.id not in found and is_own_history(r, found[r.superseded_by or ""])]
+    return list(found.values())
 
 
 def limit_expiry(

@@ -148,8 +148,8 @@ class RecordWriter(RecordEraser):
         runtime, now = self.runtime, self.runtime.clock.now()
         former = _check_replaceable(runtime.store.find(user, check_id(record_id)), record_id, now)
         inherited: RecordOptions = {
-            "policy_class": former.policy_class, "session_id": former.session_id, "tags": former.tags,
-            "metadata": former.metadata, "pinned": former.pinned,
+            "source": former.source, "policy_class": former.policy_class, "session_id": former.session_id,
+            "tags": former.tags, "metadata": former.metadata, "pinned": former.pinned,
         }  # fmt: skip
         chosen: RecordOptions = {**inherited, **options}
         record, _ = self._make(text, user_id, now, **chosen)
@@ -162,9 +162,12 @@ class RecordWriter(RecordEraser):
             remove_expired(runtime, transaction, user, record.id, now)
             record = limit_expiry(transaction, user, fresh.record, before)
             if options.get("ttl") is None and options.get("expires_at") is None:
-                ends = [each for each in (record.expires_at, before.expires_at) if each is not None]
-                record = replace(record, expires_at=min(ends, default=None))
-            check_standing(transaction, user, record)
+                ends = [
+                    before.expires_at,
+                    *([record.expires_at] if {"source", "policy_class"} & options.keys() else []),
+                ]
+                record = replace(record, expires_at=min((each for each in ends if each is not None), default=None))
+            check_standing(transaction, user, record, before)
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
