@@ -142,8 +142,8 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
         for evidence in first.candidates[: _HOP_EVIDENCE * (config.hops - 1)]:
             text = extend_query(plan.question, [evidence.passage.content], _HOP_WORDS)
             more = reader.look(text, candidates=_HOP_CANDIDATES, since=since, history=plan.history)
-            others = tuple(c for c in more.candidates if c.id != evidence.id)  # it is part of the query
-            found.append(_weigh(replace(more, candidates=others), first, _HOP_WEIGHT))
+            new = tuple(c for c in more.candidates if c.id != evidence.id)  # the evidence is part of the query
+            found.append(_weigh(replace(more, candidates=new), first, _HOP_WEIGHT))
             searches.append(text)
     ends: tuple[Candidate, ...] = ()
     if asks_for_end(plan):

@@ -373,7 +373,8 @@ def _is_weekend(now: datetime) -> bool:
 def _last_day(name: str, now: datetime) -> datetime:
     """Return the beginning of the last day of this name that has begun, but not today."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    return day + relativedelta(days=-1, weekday=weekday(DAYS.index(name[:3]), -1))
+    last: datetime = day + relativedelta(days=-1, weekday=weekday(DAYS.index(name[:3]), -1))
+    return last
 
 
 def _day_in(window: Window, name: str) -> Window:

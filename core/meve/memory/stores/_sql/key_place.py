@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from types import TracebackType
 from typing import Literal, Protocol, Self
 
 from meve._private_files import create_private
@@ -20,7 +21,9 @@ class KeyBytes(Protocol):
     def __enter__(self) -> Self:
         """Return itself."""
 
-    def __exit__(self, *raised: object) -> object:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> object:
         """Close it. What was written without `sync` is stored then, if nothing was raised."""
 
     def seek(self, offset: int, /) -> int:
