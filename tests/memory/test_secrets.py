@@ -64,6 +64,9 @@ DOORS = {
     "updated tags": lambda memory, text: memory.update(
         memory.add("I like tea.", user_id="ann").id, user_id="ann", tags=[text]
     ),
+    "updated class": lambda memory, text: memory.update(
+        memory.add(text, user_id="ann").id, user_id="ann", policy_class="instruction"
+    ),
     "turn": add_turn,
     "item": put,
     "message": lambda memory, text: memory.messages.add("s", [{"role": "user", "text": text}], user_id="ann"),

@@ -108,9 +108,9 @@ class RecordWriter(RecordEraser):
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
-        if changes.keys() & {"text", "metadata", "tags"}:
+        if changes.keys() & {"text", "metadata", "tags", "policy_class"}:
             metadata = changes.get("metadata", before.record.metadata)
-            text = all_text(changes.get("text", before.record.text), metadata, tags or ())
+            text = all_text(changes.get("text", before.record.text), metadata, tags or before.record.tags)
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
