@@ -34,6 +34,8 @@ from meve.memory._contradiction.values import normalise_values
         ("a 5G network, 5 g of salt", "a 5-G network, 5g of salt"),
         ("£5 or 5 pounds", "5gbp or 5pound"),
         ("¥5 or 5 yen", "¥5 or 5yen"),
+        ("1.500 euros or €1.500, 1.5 euros", "1.500 euros or 1.500eur, 1.5eur"),
+        ("1.000 euros, 1.00 euros", "1.000 euros, 1eur"),
     ],
 )
 def test_values_have_one_form(text, expected):

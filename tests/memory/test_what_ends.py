@@ -70,3 +70,12 @@ def test_a_move_between_known_cities_ends_a_home_in_other_words(newer):
 def test_a_move_elsewhere_ends_no_home(newer):
     home, move = map(parse_statement, ("I live in Kiel.", newer))
     assert TrainedUpdateJudge().compare_statements(home, move, similarity=0.1).relation == "different"
+
+
+@pytest.mark.parametrize("newer", ["Julia is my new boss.", "Tom is my husband now.", "I moved to Berlin."])
+def test_how_the_user_is_called_ends_only_with_another_name(newer):
+    judge = TrainedUpdateJudge()
+    for older in ("My name is Nina.", "I'm called Nina."):
+        assert judge.judge(older, newer).relation == "different"
+    for name in ("My name is Nora now.", "I go by Nora now.", "Call me Nora from now on."):
+        assert judge.judge("My name is Nina.", name).relation == "replaces"

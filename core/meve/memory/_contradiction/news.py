@@ -41,6 +41,8 @@ _PARTED = re.compile(
     r"\b(?:(?:broke|broken|split) up|separated|divorced|left (?:me|us)|died|dead|passed away|fell out|"
     r"(?:no longer|not) (?:together|friends))\b"
 )
+_OWN_NAME = re.compile(r"my (?:\w+ )?name is |i am called ")
+_RENAMED = re.compile(r"\b(?:name|surname|named|called|renamed|call me|goe?s? by|known as)\b")
 _GIVEN_AWAY = re.compile(r"\b(?:died|passed away|ran away|sold|got rid of|gave .{1,30} away)\b")
 _TRIP = re.compile(r"^(?:\w+ and )?(?:i|we) (?:just )?(?:went (?:to|on)|visited|flew|spent|camped|hiked|toured)\b")
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
@@ -143,10 +145,14 @@ def has_lost(old: Claim, new: Claim) -> bool:
 def keeps_person(old: Claim, new: Claim) -> bool:
     """Return whether the older statement tells how a person is called, and the newer one not that they parted.
 
-    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital".
+    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called ends
+    only with another name: "My name is Nina" and "Julia is my new boss".
     """
-    is_called = bool(old.people) and not NAMING.isdisjoint(old.words)
-    return is_called and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
+    if NAMING.isdisjoint(old.words):
+        return False
+    if _OWN_NAME.match(" ".join(old.words)):
+        return not _RENAMED.search(" ".join(new.words))
+    return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
 
 
 def _is_lost(old: Claim) -> bool:

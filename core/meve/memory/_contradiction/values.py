@@ -30,7 +30,7 @@ _PRONOUN_ONE = re.compile(
 _SCALED = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s?(?:(k)\b|(thousand|million)\b)", re.I)
 _GROUPED = re.compile(r"(?<![\w.,])(\d{1,3}(?:,\d{3})+)(?![\d,])")
 _DECIMAL_COMMA = re.compile(r"(?<![\w.,])(\d+),(\d{1,2})(?![\d,])")
-_TRAILING_ZEROS = re.compile(r"(?<![\w.:/-])(\d+)\.0+(?![\w.])")
+_TRAILING_ZEROS = re.compile(r"(?<![\w.:/-])(\d+)\.(?!000(?!\d))0+(?![\w.])")
 
 _HALF_DAY = r"(?:\s?([ap])\.?m\b\.?|\s(?:in the|at) (morning|afternoon|evening|night)\b)"
 _TO_HOUR = re.compile(
@@ -159,6 +159,8 @@ def _weekday(match: re.Match[str]) -> str:
 def _quantity(match: re.Match[str]) -> str:
     if match[2] in ("G", "H"):
         return f"{match[1]}-{match[2]}"  # "5G" is no weight
+    if len(match[1].partition(".")[2]) == 3:  # "1.500 euros" may be 1500
+        return match[0]
     base, factor = _UNITS[match[2].lower()]
     return f"{_number(float(match[1]) * factor)}{base}"
 
