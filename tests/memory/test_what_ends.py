@@ -72,8 +72,8 @@ def test_a_move_elsewhere_ends_no_home(newer):
     assert TrainedUpdateJudge().compare_statements(home, move, similarity=0.1).relation == "different"
 
 
-@pytest.mark.parametrize("newer", ["Julia is my new boss.", "Tom is my husband now.", "I moved to Berlin."])
-def test_how_the_user_is_called_ends_only_with_another_name(newer):
+@pytest.mark.parametrize("newer", ["Julia is my new boss.", "Tom is my husband now."])
+def test_how_the_user_is_called_does_not_end_with_news_of_a_person(newer):
     judge = TrainedUpdateJudge()
     for older in ("My name is Nina.", "I'm called Nina."):
         assert judge.judge(older, newer).relation == "different"

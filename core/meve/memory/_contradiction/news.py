@@ -145,13 +145,13 @@ def has_lost(old: Claim, new: Claim) -> bool:
 def keeps_person(old: Claim, new: Claim) -> bool:
     """Return whether the older statement tells how a person is called, and the newer one not that they parted.
 
-    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called ends
-    only with another name: "My name is Nina" and "Julia is my new boss".
+    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called doesn't
+    end with news of a person: "My name is Nina" and "Julia is my new boss".
     """
     if NAMING.isdisjoint(old.words):
         return False
     if _OWN_NAME.match(" ".join(old.words)):
-        return not _RENAMED.search(" ".join(new.words))
+        return bool(new.people) and not _RENAMED.search(" ".join(new.words))
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
 
 
