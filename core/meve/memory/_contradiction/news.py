@@ -42,6 +42,7 @@ _PARTED = re.compile(
     r"(?:no longer|not) (?:together|friends))\b"
 )
 _OWN_NAME = re.compile(r"my (?:\w+ )?name is |i am called ")
+_ROLE = re.compile(r"\w+ is (?:now )?my ")
 _RENAMED = re.compile(r"\b(?:name|surname|named|called|renamed|call me|goe?s? by|known as)\b")
 _GIVEN_AWAY = re.compile(r"\b(?:died|passed away|ran away|sold|got rid of|gave .{1,30} away)\b")
 _TRIP = re.compile(r"^(?:\w+ and )?(?:i|we) (?:just )?(?:went (?:to|on)|visited|flew|spent|camped|hiked|toured)\b")
@@ -151,7 +152,8 @@ def keeps_person(old: Claim, new: Claim) -> bool:
     if NAMING.isdisjoint(old.words):
         return False
     if _OWN_NAME.match(" ".join(old.words)):
-        return bool(new.people) and not _RENAMED.search(" ".join(new.words))
+        text = " ".join(new.words)
+        return not _RENAMED.search(text) and (bool(new.people) or _ROLE.match(text) is not None)
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
 
 
