@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from meve.errors import ConfigurationError, PolicyError, ValidationError
-from meve.memory import GovernedMemory, Policy, PromptBudget
+from meve.errors import ConfigurationError, PolicyError, QueryError, ValidationError
+from meve.memory import GovernedMemory, Policy, PromptBudget, TurnRules, format_recall, record_turns
 from tests.memories import KEY, open_memory
 
 WRONG = [5, 5.0, True, b"5", "\ud800", ["5"], {"a": 1}, object()]
@@ -38,6 +38,22 @@ CALLS = {
     "a reason to delete": lambda m, x: m.delete("s", user_id="alice", reason=x),
     "a reason to forget": lambda m, x: m.forget_user(user_id="alice", reason=x),
     "a reason to hold": lambda m, x: m.hold("s", user_id="alice", reason=x),
+    "the time to live of an item": lambda m, x: m.items.put(("a",), "k", {"n": 1}, user_id="alice", ttl=x),
+    "a recall to show": lambda m, x: format_recall(m, x),
+    "a recall to reflect": lambda m, x: record_turns(m, [], user_id="alice", recall=x, answer="Sun."),
+    "the rules of turns": lambda m, x: record_turns(m, [], user_id="alice", rules=x),
+    "turns": lambda m, x: record_turns(m, x, user_id="alice"),
+    "turns before": lambda m, x: record_turns(m, [], user_id="alice", before=x),
+    "progress of reembedding": lambda m, x: m.reembed(progress=x),
+}
+FLAGS = {
+    "maintain": lambda m, x: m.maintain(dry_run=x),
+    "delete": lambda m, x: m.delete("s", user_id="alice", dry_run=x),
+    "forget_user": lambda m, x: m.forget_user(user_id="alice", dry_run=x),
+    "forget_session": lambda m, x: m.forget_session("s", user_id="alice", all_or_none=x),
+    "archived": lambda m, x: m.list(user_id="alice", include_archived=x),
+    "superseded": lambda m, x: m.list(user_id="alice", include_superseded=x),
+    "messages": lambda m, x: m.list(user_id="alice", include_messages=x),
 }
 
 
@@ -47,6 +63,32 @@ def filled(file, clock):
         opened.add("Tomatoes need sun.", user_id="alice", id="s")
         opened.add("Bread is baked.", user_id="alice", id="5")
         yield opened
+
+
+@pytest.mark.parametrize("call", FLAGS.values(), ids=FLAGS)
+@pytest.mark.parametrize("wrong", [1, 0, "no", None])
+def test_flag_is_true_or_false(filled, call, wrong):
+    before = filled.list(user_id="alice")
+    with pytest.raises(ValidationError, match="must be True or False"):
+        call(filled, wrong)
+    assert filled.list(user_id="alice") == before
+
+
+def test_wrong_parts_of_a_prompt_messages_and_rules_raise_our_errors(filled, file):
+    for call in (
+        lambda: filled.prompt(5, user_id="alice"),
+        lambda: filled.prompt("sun", user_id="alice", system=5),
+        lambda: filled.prompt("sun", user_id="alice", history=5),
+        lambda: filled.messages.add("s", 5, user_id="alice"),
+        lambda: record_turns(filled, [], user_id="alice", answer=5),
+        lambda: TurnRules(max_facts="x"),
+        lambda: TurnRules(max_facts=True),
+        lambda: TurnRules(sources=5),
+        lambda: GovernedMemory.open(5),
+        lambda: GovernedMemory.open(file, accept_older="x"),
+    ):
+        with pytest.raises((ConfigurationError, QueryError, ValidationError), match="must"):
+            call()
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)

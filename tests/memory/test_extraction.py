@@ -207,7 +207,7 @@ def test_deleting_what_an_update_is_made_of_erases_the_update(memory, clock):
         (decide("add", "I don't live in Oslo."), "tells a denial"),
         (decide("add", "I live in Oslo.", policy_class="canonical"), "policy_class must be"),
         (decide("add", " "), "needs a text"),
-        (decide("erase", "I live in Oslo."), "known action"),
+        (decide("erase", "I live in Oslo."), "got another action"),
         (TurnRules(extractor=FixedExtractor("I live in Oslo.")), "must be a FactDecision"),
     ],
 )  # fmt: skip

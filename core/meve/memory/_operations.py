@@ -290,7 +290,7 @@ class Operations(NotPicklable):
             ModelError: a component that compares or summarises failed; everything else is done, for every user.
             AuditError: everything is done, but the signed checkpoint can't be written.
         """
-        if not dry_run:
+        if not check_flag(dry_run, "dry_run"):
             self._reflector.run_deferred()
         return self._maintainer.maintain(None if user_id is None else [user_key(user_id)], dry_run=dry_run)
 
@@ -338,6 +338,8 @@ class Operations(NotPicklable):
             IndexMismatchError: somebody began to change to another embedder.
             StorageError: the store can't be written.
         """
+        if not callable(progress):
+            raise ValidationError(f"progress must be a function of two numbers, got {progress!r:.80}")
         runtime = self._runtime
         chosen = runtime.embedder.current if embedder is None else resolve_embedder(embedder)
         return Reembedder(runtime, chosen, check_text(reason, "reason", REASON_LENGTH), progress).run()

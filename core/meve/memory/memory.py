@@ -37,7 +37,17 @@ from meve.memory._write.writer import RecordWriter, UpdateOptions
 from meve.memory.items._writer import ItemWriter
 from meve.memory.items.items import Items
 from meve.memory.messages.messages import Messages
-from meve.memory.records import SHARED, MemoryRecord, UserId, check_id, check_scopes, check_tags, check_text, user_key
+from meve.memory.records import (
+    SHARED,
+    MemoryRecord,
+    UserId,
+    check_flag,
+    check_id,
+    check_scopes,
+    check_tags,
+    check_text,
+    user_key,
+)
 from meve.memory.stores._opening import locate, open_store
 from meve.memory.stores._sql.master_key import MasterKey
 from meve.memory.stores.protocol import MemoryStore, RecordQuery
@@ -275,7 +285,7 @@ class GovernedMemory(Operations):
         If nothing of the user is stored, `found` is False in the report; the int 5 and the string "5" are two users.
         """
         user = user_key(user_id)
-        if not dry_run:
+        if not check_flag(dry_run, "dry_run"):
             self._extractions.forget(user)
         return self._writer.forget(user, reason, dry_run=dry_run)
 
@@ -337,6 +347,9 @@ class GovernedMemory(Operations):
         session = None if session_id is None else check_text(session_id, "session_id")
         scopes = check_scopes({"agent_id": agent_id, "run_id": run_id}).items()
         any_of = None if tags is None else set(check_tags(tags))
+        check_flag(include_archived, "include_archived")
+        check_flag(include_superseded, "include_superseded")
+        check_flag(include_messages, "include_messages")
         query = RecordQuery(user=user, archived=None if include_archived else False, session_id=session)
         records = [stored.record for stored in self._runtime.store.records(query)]
         now = self.clock.now()

@@ -75,6 +75,9 @@ class TurnRules:
         return self.background is not None or not isinstance(self.extractor, RuleExtractor)
 
     def __post_init__(self) -> None:
+        for name in ("sources", "classes"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise ConfigurationError(f'{name} must map roles, such as "user", got {getattr(self, name)!r:.80}')
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
             raise ConfigurationError(
@@ -88,9 +91,10 @@ class TurnRules:
             if not isinstance(extractor, FactExtractor):
                 raise ConfigurationError(f"{name} must have the method extract(context), got {extractor!r:.80}")
         check_scopes({"agent_id": self.agent_id, "run_id": self.run_id})
-        if self.max_facts < 1:
+        if isinstance(self.max_facts, bool) or not isinstance(self.max_facts, int) or self.max_facts < 1:
             raise ConfigurationError(
-                f"max_facts must be at least 1, got {self.max_facts}: to skip a role, leave it out of sources"
+                f"max_facts must be a whole number of at least 1, got {self.max_facts!r:.40}: to skip a role, leave it "
+                "out of sources"
             )
 
 
@@ -143,7 +147,8 @@ def add_turns(
         ModelError: the fact extractor or the embedder failed.
         StorageError: the store can't be written.
     """
-    rules = rules or TurnRules()
+    rules = TurnRules() if rules is None else rules
+    _check_turns(rules, turns=turns, before=before)
     added: list[MemoryRecord] = []
     known: list[str] = []
     confirmed: list[str] = []
@@ -208,6 +213,10 @@ def record_turns(
         ValidationError: an invalid turn, or a recall of another user.
         StorageError: the store can't be written.
     """
+    if recall is not None and not isinstance(recall, Recall):
+        raise ValidationError(f"recall must be what search returned, got {recall!r:.80}")
+    if not isinstance(answer, str):
+        raise ValidationError(f"answer must be a string, got {answer!r:.80}")
     if recall is not None and (type(recall.user_id), recall.user_id) != (type(user_id), user_id):
         raise ValidationError(
             f"recall must belong to user_id {user_id!r:.80}, got another user's: search again with this user_id"
@@ -217,6 +226,14 @@ def record_turns(
         reflected = memory.reflect(recall, answer=answer)
     result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules, before=before)
     return replace(result, reflected=reflected)
+
+
+def _check_turns(rules: object, **turns: object) -> None:
+    if not isinstance(rules, TurnRules):
+        raise ValidationError(f"rules must be TurnRules, got {rules!r:.80}")
+    for name, given in turns.items():
+        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(t, Turn) for t in given):
+            raise ValidationError(f"{name} must be a list of Turn, got {given!r:.80}")
 
 
 def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:

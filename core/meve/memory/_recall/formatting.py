@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from meve._quoting import mark_forgeries
-from meve.errors import UnknownIdError
+from meve.errors import UnknownIdError, ValidationError
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
 from meve.memory._recall.searcher import Recall
@@ -30,8 +30,7 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
 
     Memories that were erased, archived, changed, replaced or have expired since the recall are left out. Each memory is
     one line and can't close the block: the tags hold a number of the recall. Days stand as in the recall's own text.
-    A
-    replaced memory says until when it held. The recall's note follows them. The user's standing wishes come first,
+    A replaced memory says until when it held. The recall's note follows them. The user's standing wishes come first,
     within a token budget of their own.
 
     Args:
@@ -40,6 +39,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
         ids: whether to add the id of each memory, for tools that take ids.
         standing: whether to show the memories that stand in every prompt, instead of as data.
     """
+    if not isinstance(recall, Recall):
+        raise ValidationError(f"recall must be what search returned, got {recall!r:.80}")
     wishes = [r for r in recall.standing if _is_current(memory, recall, r)] if standing else []
     wished = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
     memory._note_left_out(len(wishes) - len(wished))

@@ -16,6 +16,7 @@ from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
 from meve.pipeline.phases.budget import list_passages
+from meve.pipeline.pipeline import check_query
 from meve.ports import TokenCounter
 
 logger = logging.getLogger("meve")
@@ -85,7 +86,7 @@ def parse_history(history: Sequence[TurnRecord]) -> list[Turn]:
     Raises:
         ValidationError: a record in an unknown format, or without text.
     """
-    if isinstance(history, str | Mapping):
+    if isinstance(history, str | Mapping) or not isinstance(history, Sequence):
         raise ValidationError(f"history must be a list of turns, got {history!r:.60}")
     turns = []
     for n, record in enumerate(history):
@@ -112,6 +113,9 @@ def count_room(system: str, query: str, budget: PromptBudget, tokens: TokenCount
     Raises:
         ConfigurationError: system text and question alone don't fit.
     """
+    check_query(query)
+    if not isinstance(system, str):
+        raise ConfigurationError(f"system must be a string, got {system!r:.80}")
     limit = budget.max_tokens - budget.headroom
     room = limit - tokens.count(system) - tokens.count(query)
     if room < 0:

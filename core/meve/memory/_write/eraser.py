@@ -62,6 +62,7 @@ class RecordEraser:
         """
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id, every = check_id(record_id), check_flag(include_superseded, "include_superseded")
+        check_flag(dry_run, "dry_run")
         with runtime.store.writing() as transaction:
             records = transaction.with_derived(user, [record_id], copies=True, superseded=every)
             if not records:
@@ -74,6 +75,8 @@ class RecordEraser:
         self, user: str, reason: str, session: str | None = None, *, dry_run: bool = False, all_or_none: bool = False
     ) -> ErasureReport:
         """Erase the records of a user, or of one session, unless they are on hold; with `dry_run` only list them."""
+        check_flag(dry_run, "dry_run")
+        check_flag(all_or_none, "all_or_none")
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
             records, unreadable = transaction.readable_records(user)

@@ -235,7 +235,10 @@ def check_decision(decision: object, context: TurnContext, source: RecordSource)
             memory to replace holds. The message holds no text of a memory or a turn.
     """
     if not isinstance(decision, FactDecision) or decision.action not in ("add", "update", "supersede", "nothing"):
-        raise RefusedError(f"a decision must be a FactDecision with a known action, got a {type(decision).__name__}")
+        given = "another action" if isinstance(decision, FactDecision) else f"a {type(decision).__name__}"
+        raise RefusedError(
+            f"a decision must be a FactDecision with the action add, update, supersede or nothing, got {given}"
+        )
     if decision.action == "nothing":
         return decision
     if not isinstance(decision.text, str) or not decision.text.strip():

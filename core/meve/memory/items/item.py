@@ -142,7 +142,10 @@ def metadata_of(put: Put, now: datetime) -> dict[str, Any]:
 
     Raises:
         PassageError: JSON can't hold the value.
+        ValidationError: the lifetime is none.
     """
+    if not isinstance(put.ttl, timedelta | None):
+        raise ValidationError(f"ttl must be a timedelta above zero, got {put.ttl!r:.80}")
     return {
         "namespace": list(put.namespace),
         "key": put.key,

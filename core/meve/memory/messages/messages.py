@@ -275,6 +275,8 @@ class Messages:
         ttl: timedelta | None,
         ids: Sequence[str | None] | None = None,
     ) -> tuple[str, list[StoredRecord]]:
+        if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
+            raise ValidationError(f"values must be a list of messages, got {values!r:.80}")
         runtime, now = self._runtime, self._runtime.clock.now()
         names = [None] * len(values) if ids is None else list(ids)
         if len(names) != len(values):

@@ -37,6 +37,10 @@ def open_store(
     """Open the back end; see `GovernedMemory.open`. With `copy_of`, one that is going to be a copy."""
     if (file is None) == (store is None):
         raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
+    if not isinstance(file, str | Path | None):
+        raise ConfigurationError(f"file must be a path or a PostgreSQL URL, got {file!r:.80}")
+    if not isinstance(accept_older, bool):
+        raise ConfigurationError(f"accept_older must be True or False, got {accept_older!r:.40}")
     if isinstance(file, str) and is_postgres_url(file):
         if key_file is None:
             raise ConfigurationError(
