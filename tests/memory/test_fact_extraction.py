@@ -223,3 +223,85 @@ def test_news_after_a_colon_is_kept(text):
 
 def test_announcement_without_news_states_nothing():
     assert extract_statements("Good news! My scan was clear.") == ["My scan was clear."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "java.lang.NullPointerException\n\tat com.acme.Main.run(Main.java:42)",
+        "panic: runtime error: index out of range\n\ngoroutine 1 [running]:\nmain.main()",
+        "error[E0382]: borrow of moved value: `x`\n --> src/main.rs:4:20",
+        "npm ERR! code ERESOLVE\nnpm ERR! my-app@1.0.0",
+        "def f(): return my_name",
+        "function add(a, b) { return a + b; }",
+        "import numpy as np",
+        "for i in range(10):\n    print(i)",
+        "git commit -m 'my change'",
+        '{"name": "my-app", "version": 1}',
+        "const x = my_value;",
+        "SELECT * FROM my_table WHERE id = 3;",
+        "$ pip install my-package",
+        'Traceback (most recent call last):\n  File "x.py", line 3, in <module>\nValueError: my bad',
+        "console.log('my name');",
+        "class MyThing(Base):\n    pass",
+    ],
+)
+def test_code_commands_and_traces_outside_a_fence_state_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Were I rich, I would travel.",
+        "Had I known, I would have stayed.",
+        "Provided I get the job, we move to Ulm.",
+        "Unless I find a job, I'll move.",
+        "Hypothetically, I have a twin.",
+        "I'd buy a boat if I won.",
+        "Makes sense.",
+        "Interesting point!",
+        "I get it now.",
+        "No idea.",
+        "Hmm, interesting.",
+    ],
+)
+def test_further_suppositions_and_reactions_state_nothing(text):
+    assert extract_statements(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I use Rust at work.",
+        "My function names are in snake_case.",
+        "My team writes Go.",
+        "I commit my work every evening.",
+        "My import business is in Hamburg.",
+        "I had known Ben for years.",
+        "I import coffee from Peru.",
+        "We were rich once.",
+        "I'm the class teacher of 4b.",
+        "My son is in class 3.",
+        "I select the wines for our restaurant.",
+        "Unless noted, call me Jo.",
+        "I have no idea how to cook.",
+        "I get migraines now and then.",
+        "I work from 9 to 5 for Acme.",
+        "For two years I've lived in Ulm.",
+        "My package arrives on Friday.",
+        "I provided catering for weddings.",
+        "I won a boat.",
+        "I define requirements at work.",
+        "Had my appendix removed last year.",
+        "the kids -all three- are allergic to nuts",
+        "wife and kids - vegetarian",
+        "vegan -since 2010",
+        "Interesting fact: I have a twin.",
+        "Good one: my new job is great.",
+        "for sale: my old bike",
+        "docker is what my team uses",
+    ],
+)
+def test_facts_that_share_words_with_code_and_suppositions_are_kept(text):
+    assert extract_statements(text) == [text]

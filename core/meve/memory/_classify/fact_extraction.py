@@ -118,7 +118,8 @@ _REACTION = re.compile(
 _BANTER = re.compile(
     rf"""(?:(?:{_LAUGHTER}|but|and|so|well|seriously|honestly|really|just|thanks|sorry|man|dude)\s+)*+(?:
       never\s?mind(?:\s+(?:that|me|then))? | good\s+one | fair\s+enough | touch[eé] | stop(?:\s+it)?
-    | i\s+give\s+up | (?:{_LAUGHTER})
+    | i\s+give\s+up | (?:{_LAUGHTER}) | (?:that\s+)?makes\s+sense(?:\s+now)? | i\s+get\s+it(?:\s+now)? | no\s+idea
+    | (?:interesting|good|great|nice)(?:\s+(?:point|idea|question|thought|one))?
     | (?:(?:it's|that's|that\s+was)\s+)?my\s+(?:bad|mistake|fault)
     | forget\s+(?:(?:that\s+)?i\s+(?:asked|said\s+\w+)|it|that|about\s+it)
     | (?:i(?:'m|\s+am|m|\s+was)\s+)?(?:(?:just|only|totally|literally|so)\s+)*+(?:kidding|joking|teasing
@@ -155,9 +156,9 @@ _CLAUSES = re.compile(r"[,.!?;:\u2026\u2013\u2014]|\s-+\s")
 _SUPPOSED = re.compile(
     r"(?:(?:let's|let\s+us)\s+(?:say|suppose|imagine|assume|pretend)|suppose|supposing|imagine|assume|assuming"
     r"|pretend|what\s+if"
-    r"|unless\b[^,]*$|hypothetically|say\s+(?:i|we|my)\b|if\s+only|i\s+wish\s+(?:i|we|my)\b)"
+    r"|unless\b[^,]*$|(?:unless|provided(?:\s+that)?|were)\s+(?:i|we|my\s+\w+)\b|had\s+(?:i|we)\b|hypothetically|say\s+(?:i|we|my)\b|if\s+only|i\s+wish\s+(?:i|we|my)\b)"
     r"|.*\bif\s+(?:i|we|my\s+\w+)\s+(?:were|was|had|lived|did|could|would|ever|got|went|moved|owned|became|worked"
-    r"|\w{3,}ed)\b"
+    r"|won|knew|found|bought|sold|lost|met|quit|\w{3,}ed)\b"
     r"|(?=.*\bif\b)(?=.*\b(?:would|could|might)\b)(?!.*\b(?:would|'d)\s+(?:like|love|prefer)\b)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -196,7 +197,7 @@ def extract_statements(text: str) -> list[str]:
     for sentence in (_told_first(each) for line in lines for each in split_sentences(_BULLET.sub("", line))):
         said = _skip_opening(sentence)
         goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
-        is_supposed = bool(_SUPPOSED.match(said)) or goes_on
+        is_supposed = bool(_SUPPOSED.match(said) or _SUPPOSED.match(sentence)) or goes_on
         is_talk = _laughs_at_other(sentence, said) or _is_reaction(said, continues=continues)
         if is_supposed or not is_statement(sentence) or is_talk:
             continues = False

@@ -17,7 +17,11 @@ _PASTED_LINE = re.compile(
     | [$#]\ | \.\.\.\                                            # a shell prompt
     | (?:def|class|import|return|function|const|let|var|public|private|elif|else:|try:|except|raise|await|async)\b
         .*(?:[:({;=]|\))\s*$
-    | (?:import|from)\s+[\w.]+(?:\s+import\b.*)?$ | \#include\b | \#!/
+    | (?:import|from)\s+[\w.]+(?:\s+as\s+\w+|\s+import\b.*)?$ | \#include\b | \#!/
+    | (?:def|function|class)\s+\w+\( | for\s+\w+(?:,\s*\w+)*\s+in\s+[^\s(]+(?:\(.*\))?:\s*$ | \{(?=[^:]*:).*\}\s*,?\s*$
+    | (?:git|npm|npx|pip3?|yarn|cargo|docker|kubectl|sudo|curl|wget|ssh|tar|chmod|grep|python3?|node|terraform)\s
+        (?:[\w./:@-]+\s){0,8}?--?[a-z]
+    | npm\ (?:ERR|WARN)! | goroutine\ \d+\ \[ | --> | \w+(?:\.\w+)+(?:Error|Exception)\b
     | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\b.*\b(?:FROM|INTO|SET|TABLE)\b
     | [\w.\[\]"']+\s*[-+*/]?=\s*\S | [\w.]+\([^)]*\)\s*+;?\s*$ | [{}()\[\];]+,?\s*$ | .*[{;]\s*$ | .*(?:=>|==|&&|\|\|)
     | File\ ".*",\ line\ \d+ | at\ [\w.$<>]+\( | Caused\ by:
