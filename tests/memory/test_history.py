@@ -402,3 +402,19 @@ def test_a_flagged_earlier_version_is_deleted_with_the_later_one(memory):
     add_with_score(memory, 50, flagged="contradicted", text="My dog is called Rex.", id="rex")
     later = memory.supersede("rex", "My dog is called Max.", user_id="alice")
     assert set(memory.delete(later.id, user_id="alice").erased) == {"rex", later.id}
+
+
+def test_a_memory_told_late_held_until_the_next_one(memory, clock):
+    now = clock.now()
+
+    def tell(city, days):
+        memory.add(f"I live in {city}.", user_id="alice", id=city, valid_from=now - timedelta(days=days))
+
+    tell("Berlin", 50)
+    tell("Hamburg", 10)
+    memory.maintain()
+    tell("Paris", 80)
+    memory.maintain()
+    for days, city in ((60, "Paris"), (40, "Berlin"), (5, "Hamburg")):
+        recall = memory.search("Where do I live?", user_id="alice", as_of=now - timedelta(days=days))
+        assert [record.id for record in recall.records] == [city]

@@ -135,7 +135,17 @@ class DuplicateMerger:
         flagged = replace(loser, record=replace(x, flagged=f"{_OTHERWISE.get(kind, 'contradicted by')} {w.id}"))
         reason = f"{w.id} says otherwise ({kind}), and is newer or better"
         where = plan.report.superseded
-        plan.close(flagged, w, "supersede", reason, where, rule="contradiction", difference=kind, **evidence)
+        until = self._find_end(x, w)
+        plan.close(
+            flagged, w, "supersede", reason, where, rule="contradiction", until=until, difference=kind, **evidence
+        )
+
+    def _find_end(self, record: MemoryRecord, by: MemoryRecord) -> datetime | None:
+        """Return when a record ended that was told after what replaced it was replaced itself; None if it wasn't."""
+        since = validity(record)[0]
+        later = sorted((validity(c)[0], c.text) for c in self._plan.closed_by(by.id) if validity(c)[0] > since)
+        judge = self._plan.runtime.updates
+        return next((begin for begin, text in later if judge.judge(record.text, text).relation == "replaces"), None)
 
     def _merge(self, longer: StoredRecord, shorter: StoredRecord) -> None:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""

@@ -1,6 +1,6 @@
 """The plan of one user's maintenance: the records to remove, change and archive. Writers may write while it is made."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -286,17 +286,25 @@ class MaintenancePlan:
         where: dict[UserId | None, list[str]],
         *,
         rule: str,
+        until: datetime | None = None,
         **evidence: Any,  # noqa: ANN401
     ) -> None:
-        """Let another record replace an active one, from when that one holds on; from now on if it held before."""
+        """Let another record replace an active one, from when that one holds on; from now on if it held before.
+
+        `until` is an earlier end, where a third record held between both.
+        """
         record, since = stored.record, validity(by)[0]
-        end = since if since > validity(record)[0] else self.now
+        end = until or (since if since > validity(record)[0] else self.now)
         closed = replace(record, valid_to=end, superseded_by=by.id, version=record.version + 1)
         self.replace(stored, closed)
         self._closed.setdefault(by.id, []).append(closed)
         self.log(closed, action, reason, rule=rule, evidence={"by": by.id, **evidence}, inverse="restore")
         self.note(where, record.id)
         self.report.replaced_by.setdefault(user_of(self.user), {})[record.id] = by.id
+
+    def closed_by(self, record_id: str) -> Sequence[MemoryRecord]:
+        """Return the records that a record replaced."""
+        return self._closed.get(record_id, ())
 
     def archive(
         self,
