@@ -94,6 +94,16 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     assert filled("restore", "nothing", "--user", "bob").exit_code == 1
 
 
+def test_what_an_answer_contradicted_is_listed_for_review_until_it_is_restored(filled, tmp_path):
+    with GovernedMemory.open(tmp_path / "memory.db") as opened:
+        add_with_score(opened, 20, text="I live in Lyon.", id="town", flagged="contradicted by an answer")
+    flagged = ("list", "--user", "alice", "--flagged")
+    assert [r["id"] for r in read_json(filled(*flagged, "--json"))] == ["town"]
+    assert "I live in Lyon. (contradicted by an answer)" in filled(*flagged).stdout
+    filled("restore", "town", "--user", "alice")
+    assert read_json(filled(*flagged, "--json")) == []
+
+
 def test_forget_names_what_the_memory_replaced_and_erases_it_on_request(filled):
     for name, hour in (("nine", 9), ("ten", 10)):
         filled("add", f"The shop opens at {hour} on weekdays.", "--user", "bob", "--source", "doc", "--id", name)

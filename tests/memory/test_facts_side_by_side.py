@@ -50,6 +50,11 @@ I like my tea with milk.
 
 
 NEWS = [
+    ("My order 4711 has arrived.", "New order placed."),
+    ("My invoice 12 is paid.", "A new invoice came."),
+    ("The parcel has been delivered.", "New parcel sent."),
+    ("I teach piano.", "I sold the piano."),
+    ("I work as a sailmaker.", "I gave up sailing."),
     ("I have three apple trees.", "I cut back the apple trees on Saturday."),
     ("There are three apple trees in my garden.", "I cut back the apple trees on Saturday."),
     ("I need reading glasses.", "I found my glasses again."),

@@ -145,6 +145,16 @@ def test_list_filters_by_agent_run_and_tags(memory, options, expected):
     assert {r.id for r in memory.list(user_id="carol", **options)} == expected
 
 
+def test_required_tags_filter_a_search_and_others_only_prefer(memory):
+    memory.add("Dry food is in the blue box.", user_id="carol", id="tagged", tags=["food"])
+    memory.add("Where the keys are: in the drawer.", user_id="carol", id="other")
+    wanted = {"query": "Where are the keys?", "user_id": "carol", "tags": ["Food"]}
+    assert memory.search(**wanted).records[0].id == "other"
+    assert [r.id for r in memory.search(**wanted, require_tags=True).records] == ["tagged"]
+    with pytest.raises(ValidationError, match="require_tags needs tags, got none"):
+        memory.search("Where are the keys?", user_id="carol", require_tags=True)
+
+
 def test_a_scope_filters_the_prompt_and_recorded_turns_have_it(memory):
     turn = Turn(id="1", speaker="user", text="My cat eats dry food.")
     record_turns(memory, [turn], user_id="carol", session_id="s", rules=TurnRules(agent_id="vet", run_id="r1"))

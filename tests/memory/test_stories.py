@@ -71,6 +71,7 @@ def test_true_contradiction_is_flagged_and_never_pruned(memory, clock):
     record = memory.get("town", user_id="alice")
     assert (record.flagged, record.reflection, record.archived) == ("contradicted by an answer", 0, False)
     assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["town"]
+    assert memory.restore("town", user_id="alice").flagged == ""
 
 
 @pytest.mark.parametrize(("days", "first"), [(60, "b"), (1, "a")])

@@ -63,6 +63,8 @@ def print_records(records: list["MemoryRecord"], replacements: Mapping[str, str]
         if r.is_closed:
             newer = replacements.get(r.superseded_by or "")
             marks += " (superseded)" if newer is None else f' (superseded by "{format_beginning(newer)}")'
+        elif r.flagged:
+            marks += f" ({r.flagged})"
         shown = {
             "added": f"{r.created_at:%Y-%m-%d}",
             "id": r.id.translate(UNPRINTABLE),

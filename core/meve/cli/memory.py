@@ -108,6 +108,7 @@ def search(
     policy: PolicyFile = None,
     key: KeyFile = None,
     tag: Annotated[list[str] | None, typer.Option(help="Prefer memories with this tag; may be repeated.")] = None,
+    only_tagged: Annotated[bool, typer.Option("--only-tagged", help="Leave out memories without these tags.")] = False,
     agent: Agent = None,
     run: Run = None,
     private: Annotated[bool, typer.Option("--private", help="Include private memories.")] = False,
@@ -125,6 +126,7 @@ def search(
         recall = governed_memory.search(
             query, user_id=parse_user(user), tags=tag, agent_id=agent, run_id=run, include_private=private,
             verify=verify, limit=limit, max_tokens=max_tokens, include_superseded=superseded, as_of=parse_moment(as_of),
+            require_tags=only_tagged,
         )  # fmt: skip
         classes = governed_memory.policy.classes.items()
         hidden = [name for name, rule in classes if rule.on_request and not private]
@@ -158,6 +160,7 @@ def list_(
     archived: Archived = False,
     superseded: Superseded = False,
     messages: Annotated[bool, typer.Option("--messages", help="Include messages of conversations.")] = False,
+    flagged: Annotated[bool, typer.Option("--flagged", help="Only memories that an answer contradicted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List a user's memories, the oldest first, and count those that it leaves out.
@@ -169,6 +172,7 @@ def list_(
             user_id=parse_user(user), session_id=session, agent_id=agent, run_id=run, tags=tag or None,
             include_archived=True, include_superseded=True, include_messages=True,
         )  # fmt: skip
+        every = [record for record in every if not flagged or (record.flagged and not record.is_closed)]
         shown = {"--superseded": superseded, "--archived": archived, "--messages": messages}
         hidden = {record.id: option for record in every if (option := find_option(record, shown))}
         records = [record for record in every if record.id not in hidden]

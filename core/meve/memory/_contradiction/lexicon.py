@@ -191,7 +191,9 @@ UNMARKED_PASTS = _words("bit cut hit hurt left let put ran read set shut")
 """Those that may be a present tense or another word."""
 EXPERIENCE = re.compile(
     r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
-    r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked)\b",
+    r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked|arrived|"
+    r"been (?:delivered|shipped|sent|posted|paid|refunded|returned|collected))\b|"
+    r"\bis (?:already )?(?:paid|delivered)\W*$",
     re.I,
 )
 """Words for what somebody did before: "I have been to Japan"."""

@@ -45,7 +45,10 @@ _OWN_NAME = re.compile(r"my (?:\w+ )?name is |i am called ")
 _ROLE = re.compile(r"\w+ is (?:now )?my ")
 _RENAMED = re.compile(r"\b(?:name|surname|named|called|renamed|call me|goe?s? by|known as)\b")
 _GIVEN_AWAY = re.compile(r"\b(?:died|passed away|ran away|sold|got rid of|gave .{1,30} away)\b")
+_SKILLS = frozenset(("teach", "teaches", "study", "studies", "learn", "learns", "play", "plays"))
+"""Verbs of what somebody can do or does without owning the thing."""
 _TRIP = re.compile(r"^(?:\w+ and )?(?:i|we) (?:just )?(?:went (?:to|on)|visited|flew|spent|camped|hiked|toured)\b")
+_PASTIME_ENDED = re.compile(r"\b(?:gave up|given up|stopped|quit) (?!working|doing)\w{1,40}ing\b")
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
 _MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
@@ -157,6 +160,14 @@ def keeps_person(old: Claim, new: Claim) -> bool:
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
 
 
+def keeps_skill(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement parts with a thing, and the older one tells what somebody does with such.
+
+    "I teach piano" and "I sold the piano".
+    """
+    return old.first_verb in _SKILLS and _GIVEN_AWAY.search(" ".join(new.words)) is not None
+
+
 def _is_lost(old: Claim) -> bool:
     """Return whether a statement tells a lack or a loss, which finding the thing again ends."""
     return old.is_negative or not _LOST.isdisjoint(old.words)
@@ -213,10 +224,13 @@ def is_milestone_of_another(old: Claim, new: Claim) -> bool:
 
 
 def speaks_of_work_otherwise(old: Claim, new: Claim) -> bool:
-    """Return whether the statements share only the word "work", in one of them for a time or a place.
+    """Return whether the statements share only the word "work", in one of them for a time or a place, or not even that.
 
-    "I swim before work" and "I work days now" or "I cycle to work now", or "I work days" and "I cycle to work now".
+    "I swim before work" and "I work days now" or "I cycle to work now", "I work days" and "I cycle to work now", or "I
+    work as a sailmaker" and "I gave up sailing".
     """
+    if old.words[1:3] == ("work", "as") and old.content.isdisjoint(new.content):
+        return _PASTIME_ENDED.search(" ".join(new.words)) is not None
     if old.content & new.content != {"work"} or "home" in old.word_set:
         return False
     before, after = " ".join(old.words), " ".join(new.words)

@@ -20,6 +20,7 @@ from meve.memory._contradiction.news import (
     is_trip,
     keeps_person,
     keeps_plan,
+    keeps_skill,
     leaves_out_person,
     names_former,
     shows_picture,
@@ -209,6 +210,7 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or keeps_plan(old, new)
         or is_trip(old, new)
         or keeps_person(old, new)
+        or keeps_skill(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)

@@ -43,7 +43,9 @@ class SearchOptions(TypedDict, total=False):
 
     tags: Collection[str] | None
     """Any of these; None sets no condition. Since a tag may be wrong, other memories are returned if they outrank every
-    tagged one."""
+    tagged one, but with `require_tags`."""
+    require_tags: bool
+    """Whether only memories with one of `tags` may be returned; False by default."""
     classes: Collection[PolicyClass] | None
     """Any of these policy classes."""
     sources: Collection[RecordSource] | None
@@ -203,11 +205,13 @@ def make_query(
     check_option_names(options, SearchOptions.__annotations__, "search")
     check_query(query)
     limits = _check_limits(options.get("limit", 10), options.get("max_tokens", 512))
-    for name in ("include_private", "include_superseded", "verify"):
+    for name in ("include_private", "include_superseded", "require_tags", "verify"):
         if not isinstance(options.get(name, False), bool):
             raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
     window = options.get("window")
-    sources, tags = options.get("sources"), options.get("tags")
+    sources, tags, require_tags = options.get("sources"), options.get("tags"), options.get("require_tags", False)
+    if require_tags and tags is None:
+        raise ValidationError("require_tags needs tags, got none: give tags, or leave require_tags out")
     session_id, as_of = options.get("session_id"), options.get("as_of")
     since, until = _period(options, now)
     zone = check_time_zone(options.get("time_zone"))
@@ -216,6 +220,7 @@ def make_query(
         classes=_classes(policy, options.get("classes"), options.get("include_private", False)),
         sources=None if sources is None else frozenset(_choices(sources, "sources", RecordSource)),
         tags=None if tags is None else check_tags(tags),
+        require_tags=require_tags,
         session_id=None if session_id is None else check_text(session_id, "session_id"),
         since=since,
         until=until,

@@ -46,7 +46,8 @@ class MemorySource:
         """Return at most k memories in scope from each index, the most relevant first.
 
         If the question names a time, as many memories that were added then follow. With tags in the scope, as many
-        memories without these tags follow, since a tag may be wrong; `TagPreferenceScorer` rejects most of them.
+        memories without these tags follow, since a tag may be wrong; `TagPreferenceScorer` rejects most of them. A
+        scope that requires tags has none of them.
         """
         if query.vector is None:
             raise ConfigurationError("a search of memories needs the query's vector: give the pipeline an embedder")
@@ -54,7 +55,7 @@ class MemorySource:
         scopes = [self.scope]
         if self.time is not None:
             scopes.append(self._within(self.time))
-        if self.scope.tags is not None:
+        if self.scope.tags is not None and not self.scope.require_tags:
             scopes.append(replace(self.scope, tags=None))
         for index in filter(len, self.indexes):
             for scope in scopes:

@@ -54,6 +54,8 @@ class Scope:
     sources: Collection[RecordSource] | None = None
     tags: Collection[str] | None = None
     """Any of these, in lower case."""
+    require_tags: bool = False
+    """Whether no memory without these tags may be ranked behind them."""
     session_id: str | None = None
     since: datetime | None = None
     """Created at this moment or later."""
