@@ -21,6 +21,7 @@ REPLACED = [
     ("I have Netflix.", "I cancelled Netflix."),
     ("I don't drink alcohol.", "I drink wine again."),
     ("My sister lives in Rome.", "My sister moved to Milan."),
+    ("We rent a flat in Cardiff.", "We moved to Swansea."),
     ("The wifi password is tulip.", "We changed the wifi password to rose."),
     ("Answer in English.", "From now on answer in German."),
     ("I weigh 80 kg.", "I weigh 75 kg."),

@@ -1,5 +1,6 @@
 """Judges how a newer statement relates to an older one: says the same, replaces it, or tells of something else."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -66,6 +67,7 @@ class UpdateJudge(Protocol):
 
 _THEIR = frozenset(("his", "her", "their"))
 _US = frozenset(("i", "we"))
+_RENTS_HOME = re.compile(r"\brents? (?:(?:our )?(?:flat|apartment|house|room) )?in\b")
 _DAY_TIMES = frozenset().union(*TIMES_OF_DAY)
 _PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
@@ -241,7 +243,7 @@ def tell_of_a_move(old: Claim, new: Claim) -> bool:
     """Return whether one statement tells where somebody lives, and the other where the same person moved."""
     is_same = old.subject == new.subject or _US.issuperset((*old.subject, *new.subject))
     words = new.words
-    is_home = old.first_verb in ("live", "lives") and is_same
+    is_home = is_same and (old.first_verb in ("live", "lives") or _RENTS_HOME.search(" ".join(old.words)) is not None)
     return is_home and any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
 
 
