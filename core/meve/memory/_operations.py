@@ -86,7 +86,7 @@ class Operations(NotPicklable):
         self._writer.hold(user_key(user_id), id, "", reason)
 
     def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
-        """Take back a record that was archived, merged, summarised or superseded.
+        """Take back a record that was archived, merged, summarised or superseded; a flagged one loses its flag.
 
         Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
         of the user (source `chat_user`) or an update can replace it.
