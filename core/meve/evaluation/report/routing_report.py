@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from meve.evaluation.experiments.memory.memory_results import Figure, MemoryResults
 from meve.evaluation.experiments.routing import scores
@@ -62,11 +63,20 @@ def draw(results: MemoryResults, folder: Path) -> list[Path]:
     return [_draw_types(results, names, folder / TYPES_PICTURE), _draw_tokens(results, names, folder / TOKENS_PICTURE)]
 
 
-def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Path:
+def _make_panels(count: int) -> tuple[Any, list[Any]]:
+    """Return a figure of two panels a row, and its first `count` panels."""
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False, layout="constrained")
-    for axis, name in zip(axes[0], names, strict=True):
+    columns, rows = min(2, count), (count + 1) // 2
+    figure, axes = plt.subplots(rows, columns, figsize=(5 * columns, 4 * rows), squeeze=False, layout="constrained")
+    for axis in axes.flat[count:]:
+        axis.set_axis_off()
+    return figure, list(axes.flat[:count])
+
+
+def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Path:
+    figure, axes = _make_panels(len(names))
+    for axis, name in zip(axes, names, strict=True):
         values = {(f.system, f.measure): f.interval.value for f in results.of(f"{name}: {scores.TYPES}")}
         types = list(dict.fromkeys(type for type, _ in values))
         axis.bar(types, [values[type, scores.OWN_TOKENS] for type in types], color=THEIRS)
@@ -82,10 +92,8 @@ def _draw_types(results: MemoryResults, names: Sequence[str], file: Path) -> Pat
 
 
 def _draw_tokens(results: MemoryResults, names: Sequence[str], file: Path) -> Path:
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, len(names), figsize=(5 * len(names), 4), squeeze=False, layout="constrained")
-    for axis, name in zip(axes[0], names, strict=True):
+    figure, axes = _make_panels(len(names))
+    for axis, name in zip(axes, names, strict=True):
         recall = results.of(f"{name}: {scores.EVIDENCE}")
         tokens = {_key(f): f.interval.value for f in results.of(f"{name}: {scores.TOKENS}")}
         for system in dict.fromkeys(f.system for f in recall):
@@ -101,7 +109,7 @@ def _draw_tokens(results: MemoryResults, names: Sequence[str], file: Path) -> Pa
         axis.set_xticks(BUDGETS, [f"{budget:,}" for budget in BUDGETS])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-        axis.legend(fontsize=7)
+        axis.legend(fontsize=7, loc="lower right")
     return save_figure(figure, file)
 
 
