@@ -28,6 +28,8 @@ PARTS = [
     ("I'm Oskar, a carpenter from Turku.", "I swapped the van for an estate car."),
     ("The cat is scared of thunder.", "The cat is fine again."),
     ("I live in Lund.", "I switched from oak to birch."),
+    ("I have to renew my passport.", "My wife renewed her passport."),
+    ("I have to feed the cat.", "I called the vet about the cat."),
 ]
 ENDS = [
     ("The server has 16 GB.", "The server now has 32 GB."),
@@ -36,6 +38,8 @@ ENDS = [
     ("The cat is ill.", "The cat is healthy again."),
     ("My editor is vim.", "I switched from vim to Helix."),
     ("I live in Berlin.", "I left there in May."),
+    ("I have to renew my passport.", "I renewed my passport."),
+    ("I need to book the hotel.", "The hotel is booked."),
 ]
 
 

@@ -198,7 +198,7 @@ EXPERIENCE = re.compile(
     r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
     r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked|arrived|"
     r"been (?:delivered|shipped|sent|posted|paid|refunded|returned|collected))\b|"
-    r"\bis (?:already )?(?:paid|delivered)\W*$",
+    r"\bis (?:already )?(?:paid|delivered)\W{0,3}$",
     re.I,
 )
 """Words for what somebody did before: "I have been to Japan"."""

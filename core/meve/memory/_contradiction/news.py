@@ -63,6 +63,18 @@ give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
 """
 _PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
 """Verbs by which a habit is told, with their irregular past tense."""
+_PRESENTS = {past: present for present, past in _PASTS.items()} | {
+    "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
+    "told": "tell", "brought": "bring", "fetched": "fetch",
+}  # fmt: skip
+"""Irregular past tenses, with their verbs."""
+_TASK = re.compile(
+    r"(?:(?:i|we) (?:still )?(?:have|need|want|must|should)(?: to)?|(?:please )?remind me to|do not forget to) "
+    r"(\w{1,30}) ([\w'’-]{1,30}(?: [\w'’-]{1,30}){0,5})\W{0,3}$"
+)
+"""A task with its verb and its object."""
+_DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
+_WORD = re.compile(r"[\w'’-]+")
 _LOST = frozenset(
     ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
 )
@@ -162,6 +174,20 @@ def keeps_person(old: Claim, new: Claim) -> bool:
     if NAMING.isdisjoint(old.words):
         return False
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
+
+
+def completes_task(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement is a task, and the newer one tells that it is done.
+
+    "I have to renew my passport" and "I renewed my passport", or "I need to book the hotel" and "the hotel is booked".
+    """
+    task = _TASK.match(old.plain)
+    if task is None or new.is_negative or new.people - old.people:
+        return False
+    verb, things = stem(task[1]), {stem(word) for word in _WORD.findall(task[2]) if word not in FUNCTION_WORDS}
+    is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(new.plain) is not None
+    pasts = {_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else "") for word in new.words}
+    return is_own and verb in map(stem, pasts) and bool(things) and things <= set(map(stem, new.words))
 
 
 def only_recovers(old: Claim, new: Claim) -> bool:

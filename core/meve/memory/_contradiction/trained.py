@@ -23,7 +23,9 @@ from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
     CORRECTION,
     DIFFERENT,
+    DONE,
     UNREAD,
+    WISH,
     RuleUpdateJudge,
     UpdateVerdict,
     tell_of_a_move,
@@ -37,6 +39,8 @@ ALONE = 0.75
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
+UNANNOUNCED = 0.85
+"""The least probability at which the model alone decides if the newer statement has no word of a change."""
 EACH_CLAUSE = 0.5
 """The least probability of each clause of an older statement that the model alone replaces."""
 AGREED = 0.4
@@ -163,6 +167,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             least = self._agreed
         else:
             least = self._alone if shared or is_bare else (1 + self._alone) / 2
+            if not newer.claim.cues:
+                least = max(least, UNANNOUNCED)
         return probability >= least and self._ends_each(older, newer)
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
@@ -268,10 +274,11 @@ def _names_role(claim: Claim) -> bool:
 def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:
     """Return whether the rules alone decide.
 
-    They do of near statements, of a home and a lasting move of the same person, of what names what no longer holds, of
-    another name or language that the user wishes, and of a liking that turned into a dislike or back.
+    They do of near statements, of a task that is done, of a home and a lasting move of the same person, of what names
+    what no longer holds, of another name or language that the user wishes, and of a liking that turned into a dislike
+    or back.
     """
-    if verdict.reason in (CORRECTION, "wish") or (
+    if verdict.reason in (CORRECTION, DONE, WISH) or (
         verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0
     ):
         return True

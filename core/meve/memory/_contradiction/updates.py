@@ -12,6 +12,7 @@ from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
     changes_one_day,
+    completes_task,
     happened_once,
     holds_in_part,
     is_exception,
@@ -42,6 +43,8 @@ SIMPLE = (10, 14)
 """The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
 
 
+DONE, WISH = "done", "wish"
+"""The reasons of verdicts on a task that is done, and on a wish for something else."""
 CORRECTION = "correction"
 """The reason of a verdict on a statement that names what no longer holds: "15 rather than 12"."""
 
@@ -117,6 +120,8 @@ class RuleUpdateJudge:
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
+        if completes_task(old, new):
+            return UpdateVerdict(relation="replaces", reason=DONE)
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
             return DIFFERENT  # before a model is asked
         reason = self._find_reason(older, newer, are_similar=similarity >= SIMILAR)
@@ -133,7 +138,7 @@ class RuleUpdateJudge:
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
         """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
         if wish_otherwise(older, newer):
-            return "wish"
+            return WISH
         reason = self._find_difference(older, newer).partition(":")[0]
         if reason:
             return "" if reason == "denial" and not _tell_of_the_same(older, newer) else reason

@@ -24,10 +24,10 @@ _ASPECTS = {
     "sources": r"sources?|cite|citations?|links?|references?",
     "comments": r"comments?|commented",
 }
-_CALL_ME = re.compile(r"(?:please )?call me (\w[\w'’-]*)(?: from now on)?\W*$", re.IGNORECASE)
+_CALL_ME = re.compile(r"(?:please )?call me (\w[\w'’-]*)(?: from now on)?\W{0,3}$", re.IGNORECASE)
 _ANSWER_IN = re.compile(
-    rf"(?:(?:always|please|from now on),? )*(?:answer|reply|respond|speak|write)(?: to me)? in ({_ASPECTS['language']})"
-    r"(?: from now on)?\W*$",
+    rf"(?:(?:always|please|from now on),? ){0, 3}(?:answer|reply|respond|speak|write)(?: to me)? in ({_ASPECTS['language']})"
+    r"(?: from now on)?\W{0,3}$",
     re.IGNORECASE,
 )
 _PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _ASPECTS.items()}
