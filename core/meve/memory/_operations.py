@@ -88,6 +88,8 @@ class Operations(NotPicklable):
     def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
         """Take back a record that was archived, merged, summarised or superseded; a flagged one loses its flag.
 
+        Any other record stays as it is, and nothing is logged.
+
         Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
         of the user (source `chat_user`) or an update can replace it.
 
