@@ -299,7 +299,7 @@ def restore(
     if as_json:
         write_json(record.to_dict())
     elif record == before:
-        print_line(f"nothing to restore: {record.id} is neither archived, replaced nor flagged")
+        print_line(f"nothing to restore: {record.id} is neither archived, replaced, flagged nor contradicted")
     else:
         print_line(f"restored {record.id}: {record.policy_class}, {format_expiry(record)}")
 

@@ -242,8 +242,6 @@ class RecordWriter(RecordEraser):
             stored = _check_found(transaction.find(user, record_id), record_id, now)
             before = stored.record
             check_not_held(before)
-            if not (before.archived or before.is_closed or before.flagged):
-                return before
             record = replace(reopen(before), archived=False, restored_at=now)
             transaction.replace(user, replace(stored, record=record))
             was = {"archived": before.archived, "superseded_by": before.superseded_by}
