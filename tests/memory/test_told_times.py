@@ -1,12 +1,13 @@
 """Turns with a time: what is recorded of them was told then, not when it was written."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import ClassVar
 
 import pytest
 
 from meve.conversation import Turn
 from meve.errors import PolicyError, ValidationError
-from meve.memory import GovernedMemory, Policy
+from meve.memory import GovernedMemory, Policy, UpdateVerdict
 from meve.memory._write.extraction import FactDecision
 from meve.memory.turns import TurnRules, add_turns, record_turns
 from tests.memories import KEY, FixedExtractor
@@ -65,6 +66,23 @@ def test_of_turns_of_one_day_the_one_recorded_last_is_the_newer(memory, names):
     memory.maintain()
     assert find(memory, question) == newer
     assert find(memory, question, as_of=JANUARY + timedelta(days=1)) == newer
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
+def test_a_judge_sees_of_turns_of_one_day_the_one_recorded_first_as_the_older(file, clock, names):
+    class Recorder:
+        pairs: ClassVar = []
+
+        def judge(self, older, newer):
+            self.pairs.append((older, newer))
+            return UpdateVerdict(relation="different")
+
+    with GovernedMemory.open(file, clock=clock, updates=(judge := Recorder())) as memory:
+        for name, city in zip(names, ("Lyon", "Oslo"), strict=True):
+            memory.add(f"I live in {city}.", user_id="ann", id=name, created_at=JANUARY)
+        judge.pairs.clear()
+        memory.maintain()
+    assert judge.pairs == [("I live in Lyon.", "I live in Oslo.")]
 
 
 def test_a_date_is_its_noon_in_utc_or_now(memory, clock):
