@@ -59,13 +59,15 @@ def test_the_statement_told_last_holds_in_whichever_order_they_are_recorded(memo
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
 def test_of_turns_of_one_day_the_one_recorded_last_is_the_newer(memory, names):
     """Of turns whose time is a date, the order of recording counts, not that of their ids."""
-    for name, hour in zip(names, (9, 10), strict=True):
-        memory.add(f"The shop opens at {hour} on weekdays.", user_id="ann", id=name, created_at=JANUARY)
+    for name, hour, source in zip(names, (9, 10), ("chat_assistant", "chat_user"), strict=True):
+        told = {"created_at": JANUARY, "source": source, "policy_class": "factual", "ttl": timedelta(days=900)}
+        memory.add(f"The shop opens at {hour} on weekdays.", user_id="ann", id=name, **told)
     newer, question = ["The shop opens at 10 on weekdays."], "When does the shop open on weekdays?"
     assert find(memory, question) == newer, "a search compares the two"
     memory.maintain()
     assert find(memory, question) == newer
     assert find(memory, question, as_of=JANUARY + timedelta(days=1)) == newer
+    assert memory.get(names[0], user_id="ann").valid_to == JANUARY, "it held at no moment"
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
