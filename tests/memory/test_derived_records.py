@@ -86,7 +86,7 @@ def test_record_equal_to_its_origin_is_not_merged(memory, clock):
     clock.advance(timedelta(hours=1))
     memory.add("Tomatoes need sun!", id="new", derived_from=["old"], **lasting)
     memory.maintain()
-    assert [(r.id, r.derived_from) for r in memory.list(user_id="ann")] == [("new", ("old",)), ("old", ())]
+    assert [(r.id, r.derived_from) for r in memory.list(user_id="ann")] == [("old", ()), ("new", ("old",))]
 
 
 ITEM = '[["notes"],"home"]'

@@ -40,7 +40,7 @@ def test_superseded_record_is_read_on_request_or_as_of_an_earlier_time(memory, c
     assert find(memory, as_of=begin + timedelta(hours=1)) == ["new"]
     assert find(memory, as_of=begin - timedelta(seconds=1)) == []
     assert [r.id for r in memory.list(user_id="alice")] == ["new"]
-    assert [r.id for r in memory.list(user_id="alice", include_superseded=True)] == ["new", "old"]
+    assert [r.id for r in memory.list(user_id="alice", include_superseded=True)] == ["old", "new"]
     assert OLD not in memory.prompt(QUESTION, user_id="alice").text
     assert OLD in format_recall(memory, memory.search(QUESTION, user_id="alice", as_of=begin))
 
@@ -123,6 +123,19 @@ def test_restore_keeps_two_records_that_a_recall_takes_for_a_contradiction(memor
     assert sorted(find(memory)) == ["new", "old"]
 
 
+def test_restore_of_what_holds_and_is_shown_changes_nothing(memory, clock):
+    """Else it would be protected from maintenance, although nothing was taken back."""
+    add_old_and_new(memory, OLD, NEW)
+    sun = memory.add("Tomatoes need sun in May.", id="sun", **LASTING)
+    logged = len(memory.audit.events())
+    assert memory.restore("sun", user_id="alice") == sun
+    assert memory.restore("new", user_id="alice").restored_at is None
+    assert (memory.get("sun", user_id="alice"), len(memory.audit.events())) == (sun, logged)
+    assert memory.restore("old", user_id="alice").restored_at == clock.now(), "a search hides it"
+    add_with_score(memory, 20, text="Cats hate rain.", id="cats", flagged="contradicted by an answer")
+    assert memory.restore("cats", user_id="alice").flagged == ""
+
+
 def test_archived_record_is_taken_back_and_not_archived_again(file, clock):
     with GovernedMemory.open(file, clock=clock, policy=Policy.paper()) as memory:
         add_with_score(memory, 29, text=OLD, id="old", **LASTING)
@@ -181,7 +194,7 @@ def test_deleting_a_record_erases_its_copies_and_names_what_it_replaced(memory, 
     assert (report.erased, report.left_closed) == (("copy", "latest"), ("new", "old"))
     assert (expected.erased, expected.left_closed) == (report.erased, report.left_closed)
     for _ in range(2):
-        assert (list_all(memory), find(memory)) == (["new", "old"], [])
+        assert (list_all(memory), find(memory)) == (["old", "new"], [])
         assert memory.maintain().restored == {}
     assert memory.audit.verify().ok
     memory.restore("new", user_id="alice")

@@ -58,7 +58,9 @@ def explain_record(
     events.sort(key=lambda event: event.seq)
     added = next((event for event in events if event.action in ("add", "restore")), None)
     until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
+    since = record.created_at if added is None else added.at
+    because = f"added {since:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
+    because += "" if record.created_at == since else f", told {record.created_at:%Y-%m-%d %H:%M:%S} UTC"
     rule = f"{record.policy_class}, from {record.source}; stays {until}"
     rule += "; archived" if hit.archived else ""
     rule += f"; {_describe_end(record)}" if record.is_closed else ""

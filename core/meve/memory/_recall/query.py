@@ -60,12 +60,12 @@ class SearchOptions(TypedDict, total=False):
     """Metadata that a memory must have, as for a `Retriever`: `{"project": "oak"}`, `{"project": ["oak", "elm"]}`, or
     a function of the metadata."""
     since: datetime | None
-    """Only memories added at this moment or later; it needs a time zone. Without `since` and `until`, a time in the
+    """Only memories told at this moment or later; it needs a time zone. Without `since` and `until`, a time in the
     question, such as `last week`, only ranks memories added then higher."""
     until: datetime | None
     """Only memories added before this moment; it needs a time zone."""
     within: timedelta | None
-    """Only memories added at most this long ago; not with `since`."""
+    """Only memories told at most this long ago; not with `since`."""
     include_superseded: bool
     """Whether memories that another one replaced may be returned, archived or not; False by default."""
     as_of: datetime | None

@@ -59,8 +59,8 @@ def check_standing(
     sources += [each.source for each in _find_former(transaction, user, record, former)]
     if user == SHARED or any(source != "chat_user" for source in sources):
         raise PolicyError(
-            f"only what the user said (source chat_user) may be pinned or an instruction, and {record.id!r:.80} comes "
-            f"from {', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
+            f"only what the user said (source chat_user) may be pinned or an instruction, and this comes from "
+            f"{', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
         )
 
 

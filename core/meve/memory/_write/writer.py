@@ -27,6 +27,7 @@ from meve.memory.records import (
     check_metadata,
     check_tags,
     check_text,
+    validity,
 )
 from meve.memory.stores._closed_records import reopen
 from meve.memory.stores._record_transaction import RecordTransaction
@@ -171,7 +172,8 @@ class RecordWriter(RecordEraser):
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
-            closed = replace(before, valid_to=now, superseded_by=record.id, flagged="", version=before.version + 1)
+            end = max(record.created_at, validity(before)[0])
+            closed = replace(before, valid_to=end, superseded_by=record.id, flagged="", version=before.version + 1)
             transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
             detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}
