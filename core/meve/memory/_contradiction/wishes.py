@@ -26,8 +26,8 @@ _ASPECTS = {
 }
 _CALL_ME = re.compile(r"(?:please )?call me (\w[\w'’-]*)(?: from now on)?\W{0,3}$", re.IGNORECASE)
 _ANSWER_IN = re.compile(
-    rf"(?:(?:always|please|from now on),? ){0, 3}(?:answer|reply|respond|speak|write)(?: to me)? in ({_ASPECTS['language']})"
-    r"(?: from now on)?\W{0,3}$",
+    r"(?:(?:always|please|from now on),? ){0,3}(?:answer|reply|respond|speak|write)(?: to me)? in "
+    rf"({_ASPECTS['language']})(?: from now on)?\W{{0,3}}$",
     re.IGNORECASE,
 )
 _PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _ASPECTS.items()}
