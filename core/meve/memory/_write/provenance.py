@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from meve.errors import PolicyError, UnknownIdError, ValidationError
+from meve.errors import PolicyError, UnknownIdError
 from meve.memory._contradiction.claims import have_equal_words, parse_claim
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_own_history, is_part
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_ids, is_own_history, is_part
 from meve.memory.stores._record_transaction import RecordTransaction
 
 SESSIONS = "sessions"
@@ -15,9 +15,7 @@ SESSIONS = "sessions"
 
 def check_origins(ids: object) -> tuple[str, ...]:
     """Return the checked ids of origins, sorted, each once."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ValidationError(f"derived_from must be a list of ids, got {ids!r:.80}")
-    return tuple(sorted({check_text(each, "an id in derived_from") for each in ids}))
+    return tuple(sorted(set(check_ids(ids, "derived_from"))))
 
 
 def derive(

@@ -22,6 +22,7 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     check_choice,
+    check_count,
     check_flag,
     check_id,
     check_metadata,
@@ -103,6 +104,9 @@ class RecordWriter(RecordEraser):
         record_id = check_id(record_id)
         options["tags"] = tags = _as_given(options.get("tags"))
         changes = self._checked(options)
+        version = options.get("if_version")
+        if version is not None:
+            check_count(version, "if_version")
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
         before = _check_found(runtime.store.find(user, record_id), record_id, now)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
@@ -119,7 +123,7 @@ class RecordWriter(RecordEraser):
         with runtime.store.writing() as transaction:
             stored = _check_found(transaction.find(user, record_id), record_id, now)
             check_not_held(stored.record)
-            _check_changes(stored.record, changes, options.get("if_version"))
+            _check_changes(stored.record, changes, version)
             record = self._unarchive(transaction, user, stored.record, now)
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
@@ -146,7 +150,8 @@ class RecordWriter(RecordEraser):
     ) -> MemoryRecord:
         """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
-        former = _check_replaceable(runtime.store.find(user, check_id(record_id)), record_id, now)
+        record_id = check_id(record_id, "record_id")
+        former = _check_replaceable(runtime.store.find(user, record_id), record_id, now)
         inherited: RecordOptions = {
             "source": former.source, "policy_class": former.policy_class, "session_id": former.session_id,
             "tags": former.tags, "metadata": former.metadata, "pinned": former.pinned,
