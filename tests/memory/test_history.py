@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, UnknownIdError, ValidationError
-from meve.memory import GovernedMemory, Policy, UpdateVerdict
+from meve.memory import FactDecision, GovernedMemory, Policy, Turn, TurnRules, UpdateVerdict, record_turns
 from meve.memory._recall.formatting import format_recall
 from meve.testing.dict_memory_store import DictMemoryStore
 from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, archive
@@ -418,3 +418,66 @@ def test_a_memory_told_late_held_until_the_next_one(memory, clock):
     for days, city in ((60, "Paris"), (40, "Berlin"), (5, "Hamburg")):
         recall = memory.search("Where do I live?", user_id="alice", as_of=now - timedelta(days=days))
         assert [record.id for record in recall.records] == [city]
+
+
+@pytest.mark.parametrize("source", ["chat_assistant", "doc"])
+def test_what_the_user_said_is_not_merged_into_the_words_of_others(memory, clock, source):
+    """A copy that lives longer would hide it from searches for what the user said, and end its own life."""
+    memory.add(OLD, user_id="alice", id="own", ttl=timedelta(days=2))
+    clock.advance(timedelta(minutes=1))
+    memory.add(OLD, user_id="alice", id="copy", source=source, policy_class="factual", ttl=timedelta(days=9))
+    assert memory.maintain().merged == {}
+    assert find(memory, sources=["chat_user"]) == ["own"]
+
+
+def test_a_statement_that_a_judge_closed_stays_closed_after_an_import_without_the_newer_one(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    exported = memory.export(user_id="alice")
+    exported["records"] = []
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        assert other.import_(exported, user_id="alice").added == ["old"]
+        assert other.maintain().restored == {}
+        assert find(other) == []
+        assert other.restore("old", user_id="alice").is_closed is False
+
+
+def test_an_answer_that_contradicts_a_memory_widens_no_erasure(memory):
+    """What an extractor closed stays in the history when the newer memory is deleted, flagged or not."""
+    memory.add("I live in Berlin.", user_id="alice", id="old")
+    update = FactDecision(action="update", text="I live in Berlin, in Mitte.", id="old", reason="said with more")
+    turn = Turn(id="t", speaker="user", text="I live in Berlin, in Mitte.")
+    rules = TurnRules(extractor=OneDecision(update))
+    (new,) = record_turns(memory, [turn], user_id="alice", rules=rules).added
+    recall = memory.search("Where do I live?", user_id="alice")
+    assert memory.reflect(recall, answer="You don't live in Berlin.").verdicts[new.id].outcome == "contradicted"
+    report = memory.delete(new.id, user_id="alice")
+    assert (report.erased, report.left_closed) == ((new.id,), ("old",))
+
+
+def test_a_record_whose_copy_expired_is_derived_from_nothing(memory, clock):
+    """Else it could no longer be pinned, live longer, or be imported, since nobody would know what it came from."""
+    memory.add(OLD, user_id="alice", id="own")
+    memory.add(OLD, user_id="alice", id="copy", source="doc", policy_class="factual", ttl=timedelta(days=3))
+    assert memory.maintain().merged == {"alice": ["copy"]}
+    exported = memory.export(user_id="alice")
+    clock.advance(timedelta(days=4))
+    assert memory.maintain().expired == {"alice": ["copy"]}
+    assert memory.get("own", user_id="alice").derived_from == ()
+    assert memory.update("own", user_id="alice", pinned=True).pinned
+    assert memory.audit.verify().ok
+    exported["records"][0]["pinned"] = True
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        report = other.import_(exported, user_id="alice")
+        assert (report.added, report.expired, report.rejected) == (["own"], ["copy"], [])
+        assert other.get("own", user_id="alice").is_standing
+
+
+class OneDecision:
+    """An extractor that always decides the same."""
+
+    def __init__(self, decision):
+        self.decision = decision
+
+    def extract(self, context):
+        return [self.decision]

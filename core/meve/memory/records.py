@@ -183,7 +183,12 @@ def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
     """
     if record.superseded_by != by.id or record.id not in by.derived_from:
         return False
-    return not record.flagged or by.kind == "summary" or bool(by.flagged)
+    return by.kind == "summary" or not record.flagged.endswith(f" {by.id}")
+
+
+def is_copy(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a fact was merged into another one, since both said the same in equal words."""
+    return record.kind == by.kind == "fact" and is_part(record, by)
 
 
 def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:
