@@ -16,7 +16,7 @@ from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_standing, limit_expiry
-from meve.memory._write.secrets import all_text
+from meve.memory._write.secrets import text_of
 from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, is_copy, user_key
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
@@ -110,7 +110,7 @@ class Importer:
 
     def _admit(self, record: MemoryRecord) -> MemoryRecord:
         """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""
-        text = all_text(record.text, record.metadata, record.tags)
+        text = text_of(record, record.tags)
         policy_class, _ = self.runtime.gate.admit(text, record.source, record.policy_class)
         return replace(record, policy_class=policy_class)
 

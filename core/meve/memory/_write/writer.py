@@ -13,7 +13,7 @@ from meve.memory._reports import describe_record
 from meve.memory._write.eraser import RecordEraser, check_not_held, unknown
 from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry
 from meve.memory._write.record_factory import RecordOptions, make_record
-from meve.memory._write.secrets import all_text
+from meve.memory._write.secrets import all_text, text_of
 from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -113,8 +113,8 @@ class RecordWriter(RecordEraser):
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
         if changes.keys() & {"text", "metadata", "tags", "policy_class"}:
-            metadata = changes.get("metadata", before.record.metadata)
-            text = all_text(changes.get("text", before.record.text), metadata, tags or before.record.tags)
+            content = {name: changes[name] for name in ("text", "metadata") if name in changes}
+            text = text_of(replace(before.record, **content), tags or before.record.tags)
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
