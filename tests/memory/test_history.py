@@ -481,3 +481,47 @@ class OneDecision:
 
     def extract(self, context):
         return [self.decision]
+
+
+@pytest.mark.parametrize("way", ["supersede", "derive", "extract"])
+def test_what_is_written_after_a_merge_does_not_end_with_the_copy(memory, clock, way):
+    memory.add(OLD, user_id="alice", id="copy", ttl=timedelta(days=3))
+    memory.add(OLD, user_id="alice", id="own")
+    assert memory.maintain().merged == {"alice": ["copy"]}
+    if way == "supersede":
+        memory.supersede("own", NEW, user_id="alice", id="new")
+    elif way == "derive":
+        memory.add(NEW, user_id="alice", id="new", derived_from=["own"])
+    else:
+        text = f"{OLD} It is in Lyon."
+        rules = TurnRules(extractor=OneDecision(FactDecision(action="update", text=text, id="own", reason="more")))
+        record_turns(memory, [Turn(id="t", speaker="user", text=text)], user_id="alice", rules=rules)
+    (new,) = (r for r in memory.list(user_id="alice") if r.id != "own")
+    assert new.expires_at is None
+    clock.advance(timedelta(days=4))
+    memory.maintain()
+    assert memory.get(new.id, user_id="alice").text == new.text
+
+
+def test_a_summary_does_not_end_with_a_copy_of_its_part(file, clock):
+    policy = Policy.from_dict({"merging": {"summarise_below": 100, "min_related": 2, "related": 0.1}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        memory.add("Tomatoes want sun.", user_id="alice", id="copy", ttl=timedelta(days=30))
+        for text in ("Tomatoes want sun.", "Tomatoes want water."):
+            memory.add(text, user_id="alice", id=text[-4:-1])
+        assert memory.maintain().merged == {"alice": ["copy"]}
+        clock.advance(timedelta(days=10))
+        assert sorted(memory.maintain().summarised["alice"]) == ["ter", "sun"][::-1]
+        clock.advance(timedelta(days=25))
+        report = memory.maintain()
+        assert (report.expired, report.restored) == ({"alice": ["copy"]}, {})
+
+
+def test_export_after_a_copy_expired_comes_back_whole(memory, clock):
+    memory.add(OLD, user_id="alice", id="copy", ttl=timedelta(days=3))
+    memory.add(OLD, user_id="alice", id="own", pinned=True)
+    memory.maintain()
+    clock.advance(timedelta(days=4))  # and no maintenance since
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        report = other.import_(memory.export(user_id="alice"), user_id="alice")
+        assert (report.added, report.rejected) == (["own"], [])

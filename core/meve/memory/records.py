@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -189,6 +189,12 @@ def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
 def is_copy(record: MemoryRecord, by: MemoryRecord) -> bool:
     """Return whether a fact was merged into another one, since both said the same in equal words."""
     return record.kind == by.kind == "fact" and is_part(record, by)
+
+
+def without_copies(record: MemoryRecord, others: Iterable[MemoryRecord]) -> MemoryRecord:
+    """Return a record that isn't derived from its copies among others: it says the same by itself."""
+    copies = {each.id for each in others if is_copy(each, record)}
+    return replace(record, derived_from=tuple(each for each in record.derived_from if each not in copies))
 
 
 def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:

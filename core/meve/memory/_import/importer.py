@@ -17,7 +17,7 @@ from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detec
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_standing, limit_expiry
 from meve.memory._write.secrets import text_of
-from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, is_copy, user_key
+from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, user_key, without_copies
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
 
@@ -99,14 +99,9 @@ class Importer:
         """Return rows that name no copies which have expired: what they were merged into says the same by itself."""
         expired: dict[tuple[UserId | None, str | None], list[MemoryRecord]] = {}
         for _, record, _ in rows:
-            if record.expired(self.rules.now) and not record.hold and record.superseded_by is not None:
+            if record.expired(self.rules.now) and not record.hold:
                 expired.setdefault((record.user_id, record.superseded_by), []).append(record)
-
-        def clean(record: MemoryRecord) -> MemoryRecord:
-            copies = {r.id for r in expired.get((record.user_id, record.id), ()) if is_copy(r, record)}
-            return replace(record, derived_from=tuple(each for each in record.derived_from if each not in copies))
-
-        return [(number, clean(record), row) for number, record, row in rows]
+        return [(n, without_copies(r, expired.get((r.user_id, r.id), ())), row) for n, r, row in rows]
 
     def _admit(self, record: MemoryRecord) -> MemoryRecord:
         """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""

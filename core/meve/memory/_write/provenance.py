@@ -6,7 +6,7 @@ from datetime import datetime
 
 from meve.errors import PolicyError, UnknownIdError
 from meve.memory._contradiction.claims import have_equal_words, parse_claim
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_ids, is_copy, is_own_history
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_ids, is_copy, is_own_history, without_copies
 from meve.memory.stores._record_transaction import RecordTransaction
 
 SESSIONS = "sessions"
@@ -30,8 +30,14 @@ def derive(
         if origin is None or origin.record.expired(now):
             raise UnknownIdError(f"derived_from names {each!r:.80}, which this user doesn't have: it may have expired")
         origins.append(origin.record)
-    every = {each for origin in origins for each in (origin.id, *origin.derived_from)}
+    every = {each for origin in origins for each in (origin.id, *find_origins(transaction, user, origin))}
     return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
+
+
+def find_origins(transaction: RecordTransaction, user: str, record: MemoryRecord) -> tuple[str, ...]:
+    """Return the ids that a record is derived from, without its copies, which end by themselves."""
+    closed = transaction.replaced_by(user, [record.id]) if record.derived_from else []
+    return without_copies(record, (stored.record for stored in closed)).derived_from
 
 
 def check_standing(

@@ -11,7 +11,14 @@ from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._reports import describe_record
 from meve.memory._write.eraser import RecordEraser, check_not_held, unknown
-from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry
+from meve.memory._write.provenance import (
+    check_origins,
+    check_standing,
+    derive,
+    find_origins,
+    limit_derived,
+    limit_expiry,
+)
 from meve.memory._write.record_factory import RecordOptions, make_record
 from meve.memory._write.secrets import all_text, text_of
 from meve.memory.policy import Policy, PolicyClass
@@ -158,14 +165,15 @@ class RecordWriter(RecordEraser):
         }  # fmt: skip
         chosen: RecordOptions = {**inherited, **options}
         record, _ = self._make(text, user_id, now, **chosen)
-        fresh = runtime.stored(replace(record, derived_from=former.derived_from))
+        fresh = runtime.stored(record)
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             before = _check_replaceable(stored, record_id, now)
             assert stored is not None
             check_not_held(before)
             remove_expired(runtime, transaction, user, record.id, now)
-            record = limit_expiry(transaction, user, fresh.record, before)
+            origins = find_origins(transaction, user, before)
+            record = limit_expiry(transaction, user, replace(record, derived_from=origins), before)
             if options.get("ttl") is None and options.get("expires_at") is None:
                 ends = [
                     before.expires_at,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from meve.memory._audit.chain import Action, EventDraft
-from meve.memory.records import MemoryRecord, is_copy, is_own_history, is_part, validity
+from meve.memory.records import MemoryRecord, is_own_history, is_part, validity, without_copies
 
 if TYPE_CHECKING:
     from meve.memory.stores._record_transaction import RecordTransaction
@@ -77,10 +77,9 @@ def _drop_copies(transaction: "RecordTransaction", user: str, erased: Iterable[M
         record = None if stored is None else stored.record
         if stored is None or record is None or record.hold:
             continue
-        copies = {r.id for r in gone.values() if is_copy(r, record)}
-        if copies:
-            origins = tuple(each for each in record.derived_from if each not in copies)
-            changed = replace(record, derived_from=origins, version=record.version + 1)
+        left = without_copies(record, gone.values())
+        if left != record:
+            changed = replace(left, version=record.version + 1)
             transaction.replace(user, replace(stored, record=changed))
             reason, at = "a copy that was merged into it is gone", transaction.events[-1].at
             transaction.log(EventDraft(at=at, user=user, record=by, action="update", reason=reason))
