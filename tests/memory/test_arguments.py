@@ -108,6 +108,10 @@ def test_wrong_parts_of_a_prompt_messages_and_rules_raise_our_errors(filled, fil
         lambda: TurnRules(max_facts="x"),
         lambda: TurnRules(max_facts=True),
         lambda: TurnRules(sources=5),
+        lambda: TurnRules(sources={1: "chat_user"}),
+        lambda: TurnRules(classes={1: "factual"}),
+        lambda: GovernedMemory.open("a\x00b"),
+        lambda: filled.reembed("x" * 100_000),
         lambda: GovernedMemory.open(5),
         lambda: GovernedMemory.open(file, accept_older="x"),
     ):

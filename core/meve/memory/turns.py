@@ -16,6 +16,7 @@ from meve.errors import (
     ModelError,
     PolicyError,
     ValidationError,
+    show,
     wrap_errors,
 )
 from meve.memory._classify.standing_wishes import is_standing_wish
@@ -76,8 +77,9 @@ class TurnRules:
 
     def __post_init__(self) -> None:
         for name in ("sources", "classes"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise ConfigurationError(f'{name} must map roles, such as "user", got {getattr(self, name)!r:.80}')
+            roles = getattr(self, name)
+            if not isinstance(roles, Mapping) or not all(isinstance(role, str) for role in roles):
+                raise ConfigurationError(f'{name} must map roles, such as "user", got {show(roles, 80)}')
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
             raise ConfigurationError(
