@@ -78,6 +78,14 @@ def test_fact_said_again_in_another_session_confirms_the_first(memory):
     assert (event.action, event.reason) == ("update", "said again")
 
 
+def test_fact_said_again_confirms_one_that_a_copy_was_merged_into(memory):
+    memory.add(LYON, user_id="ann", id="copy", source="doc", policy_class="factual")
+    memory.add(LYON, user_id="ann", id="own")
+    assert memory.maintain().merged == {"ann": ["copy"]}
+    again = say(memory, LYON)
+    assert (again.added, again.confirmed) == ((), ("own",))
+
+
 def test_fact_of_another_user_or_source_confirms_nothing(memory):
     memory.add(LYON, user_id="bob")
     memory.add(LYON, user_id="ann", source="doc")

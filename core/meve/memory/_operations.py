@@ -267,7 +267,8 @@ class Operations(NotPicklable):
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
             max_tokens=1_000_000, include_superseded=include_superseded,
         )  # fmt: skip
-        archived = self._searcher.look_in_archive(query) if include_archived else None
+        with_archive = check_flag(include_archived, "include_archived")
+        archived = self._searcher.look_in_archive(query) if with_archive else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
 
     def explain_record(self, id: str, *, user_id: UserId) -> Explanation:

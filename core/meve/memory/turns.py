@@ -16,6 +16,7 @@ from meve.errors import (
     ModelError,
     PolicyError,
     ValidationError,
+    show,
     wrap_errors,
 )
 from meve.memory._classify.standing_wishes import is_standing_wish
@@ -77,8 +78,9 @@ class TurnRules:
 
     def __post_init__(self) -> None:
         for name in ("sources", "classes"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise ConfigurationError(f'{name} must map roles, such as "user", got {getattr(self, name)!r:.80}')
+            roles = getattr(self, name)
+            if not isinstance(roles, Mapping) or not all(isinstance(role, str) for role in roles):
+                raise ConfigurationError(f'{name} must map roles, such as "user", got {show(roles, 80)}')
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
             raise ConfigurationError(
@@ -328,11 +330,11 @@ def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: Gove
         check_class(fact.policy_class, chosen or memory._runtime.classifier.classify(fact.text, source))
         return fact.policy_class
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
-    if chosen != "factual" or is_pasted or source != "chat_user":
-        return chosen
     said, typed = (" ".join(text.casefold().split()) for text in (fact.text, turn.text))
-    is_typed = said in typed  # a model can't word a wish for the user
-    return "instruction" if is_typed and is_standing_wish(fact.text) else chosen
+    is_typed = source == "chat_user" and not is_pasted and said in typed  # a model can't word a wish for the user
+    if chosen is None and not is_typed and memory._runtime.classifier.classify(fact.text, source) == "instruction":
+        return memory.policy.user_class
+    return "instruction" if chosen == "factual" and is_typed and is_standing_wish(fact.text) else chosen
 
 
 def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:

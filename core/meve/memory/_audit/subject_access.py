@@ -9,7 +9,7 @@ from meve.memory._audit.chain import AuditEvent
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, UserId
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, UserId, without_copies
 from meve.memory.stores.protocol import EventQuery
 
 
@@ -95,9 +95,10 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
     """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
     every = runtime.store.all_records(user)
     now = runtime.clock.now()
+    expired = [stored.record for stored in every if stored.record.expired(now)]
     every = [stored for stored in every if not stored.record.expired(now)]
     every.sort(key=_by_time)
-    records = [stored.record for stored in every]
+    records = [without_copies(stored.record, expired) if expired else stored.record for stored in every]
     places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
         "user_id": user_id,

@@ -151,6 +151,7 @@ class DuplicateMerger:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
         plan, w, x = self._plan, longer.record, shorter.record
         are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
+        are_alike = are_alike and w.source in ("chat_user", x.source)
         outlives = expiry_or_max(w) > expiry_or_max(x) and not set(x.tags) <= set(w.tags)
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):

@@ -18,6 +18,7 @@ from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.extraction import FactDecision, TurnContext
+from meve.memory._write.provenance import find_origins
 from meve.memory._write.relative_days import resolve_days
 from meve.memory._write.writer import RecordWriter
 from meve.memory.policy import PolicyClass, RecordSource
@@ -199,7 +200,7 @@ class FactWriter:
             if stored is None or stored.record.text != known.text or stored.record.is_closed:
                 return False
             record = stored.record
-            if record.expired(now) or record.archived or record.derived_from:
+            if record.expired(now) or record.archived or find_origins(transaction, user, record):
                 return False
             again = expiry_of(runtime.policy, record.policy_class, record.source, created_at or now)
             if not record.hold and _later(again, record.expires_at) != record.expires_at:
