@@ -29,6 +29,7 @@ PARTS = [
     ("The cat is scared of thunder.", "The cat is fine again."),
     ("I live in Lund.", "I switched from oak to birch."),
     ("I have to renew my passport.", "My wife renewed her passport."),
+    ("Mein Termin beim Hautarzt ist am 19.", "Der Hautarzt sagt, alles ist in Ordnung."),
     ("I have to feed the cat.", "I called the vet about the cat."),
 ]
 ENDS = [

@@ -104,6 +104,13 @@ asthma insulin pacemaker medication ms copd hiv cancer leukaemia leukemia lupus 
 parkinson's alzheimer's crohn's haemophilia hemophilia thrombosis transplant
 """)
 """Words of facts that must not be lost: only a statement with the same words replaces them."""
+FOREIGN = _words("""
+der das ist ich und nicht mein meine meinen meiner einen eine einem einer wir sind habe bei nach seit jetzt
+une avec dans chez suis nous habite
+una tengo vivo está estoy soy trabajo
+het een ik mijn niet woon sono abito lavoro della
+""")
+"""Words of German, French, Spanish, Dutch and Italian that are none in English."""
 UNWELL = _words("""
 ill sick unwell hurt hurts injured limps limping fever cold flu cough hospital vet vet's surgery operation pain broken
 broke sprained asleep tired off bad sore worse bandage cast infection infected pneumonia fracture

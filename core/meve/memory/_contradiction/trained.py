@@ -16,7 +16,7 @@ from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
-from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
+from meve.memory._contradiction.lexicon import COPULAS, FOREIGN, NAMING, VERBS
 from meve.memory._contradiction.news import has_lost, is_new_of_another_kind, moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
@@ -222,6 +222,8 @@ def _may_decide(old: Claim, new: Claim) -> bool:
         return False
     if moves_another_thing(old, new) or is_new_of_another_kind(old, new) or _ends_another(old, new):
         return False
+    if not FOREIGN.isdisjoint(old.word_set | new.word_set):
+        return False  # the model reads English
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
     return len(old.words) <= SIMPLE and not old.illnesses and not old.has_happened
