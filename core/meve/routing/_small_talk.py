@@ -16,7 +16,7 @@ _ASKING = (
 _WORD = rf"(?:(?!{_ASKING}\b)[\w'-]+)"
 _TAKEN = (
     rf"(?:{PRAISE}|help(?:s|ed)?|useful|work(?:s|ed)|makes? sense|quick|fast|good|nice|fine|enough|all|right|clear"
-    r"|better|what i (?:needed|wanted|meant|thought)|interesting|true|it)"
+    r"|better|what i (?:needed|wanted|meant|thought)|interesting|true|(?:made|makes) my (?:day|evening|week)|it)"
 )
 """What an answer, or the assistant, may be."""
 _CLAUSE = (
