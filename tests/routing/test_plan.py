@@ -45,7 +45,7 @@ def test_question_goes_to_its_tier(router, question, tier):
     "question",
     ["Hi there!", "Thanks a lot", "Write a poem about autumn", "How do I boil eggs?", "How are you?",
      "Hi there, how are you?", "Good morning! How's it going?", "Thanks, that's great", "Ok. You are very kind!",
-     "Haha, that made my day!",
+     "Haha, that made my day!", "That's hilarious", "What should I drink after dinner?",
      "Can you tell me how to boil eggs?", "Can you recommend me a new book?", "What do you suggest for dinner?"],
 )  # fmt: skip
 def test_question_that_needs_no_memory_is_profile_and_needs_no_evidence(router, question):

@@ -209,8 +209,8 @@ _RULES = (
     _rule(
         "advice", "it asks for advice, which may depend on the user",
         r"\b(?:recommend(?:ations?)?|suggest(?:ions?)?|advice|tips|ideas? for|inspiration)\b",
-        r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|make|serve|buy|get|wear|watch|read|visit|eat"
-        r"|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
+        r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|bake|make|serve|drink|buy|get|wear|watch|read"
+        r"|visit|eat|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
         r"\b(?:any|some) (?:good )?(?:ideas|thoughts|tips|advice|help)\b",
         r"\bhelp me (?:\w+ )?(?:choose|pick|decide|plan|find|figure)\b",
     ),
