@@ -127,7 +127,8 @@ def _make_prompt(case: RoutingCase, records: Sequence[MemoryRecord]) -> str:
 
 def _score(case: RoutingCase, system: str, answer: str, records: Sequence[MemoryRecord], tokens: int) -> dict:
     gold = case.answers[0] if case.answers else ""
-    found = look_up(answer, case.text, read_evidence(records), calculated=asks_for_calculation(case.text))
+    told = read_evidence(records, today=case.at.date())
+    found = look_up(answer, case.text, told, calculated=asks_for_calculation(case.text))
     return {
         "id": case.id, "system": system, "question": case.text, "gold": gold, "answer": answer, "tokens": tokens,
         "exact match": float(bool(gold) and normalize_answer(answer) == normalize_answer(gold)),

@@ -120,6 +120,19 @@ def test_calculated_answer_passes_without_a_check(routed_memory, reply):
     assert (result.text, result.escalations) == (reply, 0)
 
 
+@pytest.mark.parametrize(
+    ("question", "reply", "abstains"),
+    [
+        ("How long ago did I first go hiking in the Tatra mountains?", "13 weeks ago", False),
+        ("How many weeks have passed since I went hiking in the Tatra mountains?", "13", False),
+        ("How long ago did I first go hiking in the Tatra mountains?", "Five months ago", True),
+        ("Was the red bike more expensive when I bought it than when I sold it?", "Yes, by 100 euros", False),
+    ],
+)
+def test_span_and_difference_may_be_computed(routed_memory, question, reply, abstains):
+    assert answer(routed_memory, question, reply)[0].abstained is abstains
+
+
 def test_published_behaviour_waves_short_answers_through_and_never_abstains(routed_memory):
     script = Script("profile", "Zanzibar")
     router = MemoryRouter(routed_memory, user_id="alice", llm=script, config=RouterConfig.paper())

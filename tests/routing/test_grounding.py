@@ -1,6 +1,6 @@
 """Answers are looked up in the evidence: names, numbers that may be computed, dates, and the words of each clause."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -17,10 +17,15 @@ TOLD = (
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def records(tmp_path_factory):
     clock = FakeClock(datetime(2026, 5, 1, tzinfo=UTC))
     with GovernedMemory.open(tmp_path_factory.mktemp("told") / "memory.db", clock=clock) as memory:
-        return read_evidence([memory.add(text, user_id="alice", source="chat_user") for text in TOLD])
+        return [memory.add(text, user_id="alice", source="chat_user") for text in TOLD]
+
+
+@pytest.fixture(scope="module")
+def told(records):
+    return read_evidence(records)
 
 
 def missing(told, answer, question="What did I do?", *, calculated=False):
@@ -54,6 +59,21 @@ def test_names_numbers_and_dates_must_be_told(told, answer, unknown):
     ],
 )  # fmt: skip
 def test_numbers_of_a_calculation_may_be_computed(told, question, answer, passes):
+    assert (not missing(told, answer, question, calculated=True)) is passes
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "passes"),
+    [
+        ("How long ago did I run?", "Seven months ago", True), ("How long ago did I run?", "Five months ago", False),
+        ("How long ago did I run?", "About 31 weeks ago", True), ("How long ago did I run?", "A year ago", True),
+        ("How long ago did I run?", "Two years ago", False), ("How long have I run?", "Over seven months", True),
+        ("How many days passed since I ran?", "214", True), ("How many days passed since I ran?", "90", False),
+        ("How many months ago did I buy the cello?", "Seven", True), ("How often did I run?", "Four times", True),
+    ],
+)  # fmt: skip
+def test_span_until_the_question_is_told_in_its_unit(records, question, answer, passes):
+    told = read_evidence(records, today=date(2026, 12, 1))
     assert (not missing(told, answer, question, calculated=True)) is passes
 
 

@@ -27,6 +27,8 @@ from tests.routing.conftest import Script
         ("When did I sell the bike?", Tier.DEEP),
         ("How many days passed between the concert and my exam?", Tier.DEEP),
         ("Which came first, the concert or my exam?", Tier.DEEP),
+        ("Which was longer, my run in March or the one in May?", Tier.DEEP),
+        ("Is the new rent higher than the old one?", Tier.DEEP),
         ("Would Sam enjoy a cooking class?", Tier.DEEP),
         ("Can you tell me how many times I went hiking?", Tier.DEEP),
         ("Which dish did you suggest for dinner?", Tier.TARGETED),
@@ -43,6 +45,7 @@ def test_question_goes_to_its_tier(router, question, tier):
     "question",
     ["Hi there!", "Thanks a lot", "Write a poem about autumn", "How do I boil eggs?", "How are you?",
      "Hi there, how are you?", "Good morning! How's it going?", "Thanks, that's great", "Ok. You are very kind!",
+     "Haha, that made my day!", "That's hilarious", "What should I drink after dinner?",
      "Can you tell me how to boil eggs?", "Can you recommend me a new book?", "What do you suggest for dinner?"],
 )  # fmt: skip
 def test_question_that_needs_no_memory_is_profile_and_needs_no_evidence(router, question):
@@ -51,7 +54,13 @@ def test_question_that_needs_no_memory_is_profile_and_needs_no_evidence(router, 
 
 
 @pytest.mark.parametrize(
-    "question", ["What's up with my wrist?", "Hey, how's it going with my house?", "Thanks, where did I park the car?"]
+    "question",
+    [
+        "What's up with my wrist?",
+        "What made my day?",
+        "Hey, how's it going with my house?",
+        "Thanks, where did I park the car?",
+    ],
 )
 def test_question_in_the_words_of_small_talk_needs_memory(router, question):
     assert router.plan(question).needs_memory

@@ -151,6 +151,34 @@ def test_first_and_last_of_many_is_in_the_evidence(diary, question, expected):
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [("What was the last book I read?", "Yarrow"), ("Which novel did I read first?", "Amber"),
+     ("What was the last novel I read?", "Willow"), ("Which film did I watch last?", "Willow")],
+)  # fmt: skip
+def test_first_or_last_of_its_kind_comes_first(static_memory, clock, question, expected):
+    for title in (
+        "Amber",
+        "Birch",
+        "Cobalt",
+        "Dune",
+        "Ember",
+        "Fjord",
+        "Grove",
+        "Harbor",
+        "Indigo",
+        "Jasper",
+        "Willow",
+    ):
+        static_memory.add(f"I read the novel {title} and liked it.", user_id="alice", source="chat_user")
+        static_memory.add(f"I watched the film {title}.", user_id="alice", source="chat_user")
+        clock.advance(timedelta(days=9))
+    static_memory.add("I read Yarrow in two evenings.", user_id="alice", source="chat_user")
+    recall = MemoryRouter(static_memory, user_id="alice").recall(question, tier="targeted", max_tokens=60)
+    assert recall.plan.intent == "fact"
+    assert expected in recall.records[0].text
+
+
 def test_comparison_finds_both_things(router):
     recall = router.recall("Which came first, my pottery course or selling the red bike?")
     assert {"pottery", "sold"} <= set(ids(recall))

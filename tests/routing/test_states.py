@@ -56,6 +56,18 @@ def test_what_held_at_the_time_comes_first(router, question, answer):
     assert answer in router.recall(question).records[0].text
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["How much weight have I lost since February?", "How much weight did I lose between March and September?",
+     "Do I weigh less now than last winter?"],
+)  # fmt: skip
+def test_question_how_much_something_changed_reads_what_held_before(router, question):
+    recall = router.recall(question)
+    assert (recall.plan.intent, recall.plan.history) == ("compare", True)
+    assert "71 kilos" in recall.text
+    assert "66 kilos" in recall.text
+
+
 def test_event_at_a_past_time_is_not_looked_for_before_that_time(router):
     shown = {record.text[:12] for record in router.recall("Where did I ski in March?").records}
     assert "I went skiin" not in shown

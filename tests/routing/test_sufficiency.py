@@ -59,7 +59,8 @@ def test_question_about_what_nobody_told_is_refused(routed_memory, question, ref
 @pytest.mark.parametrize(
     ("question", "refused"),
     [("Who are my friends?", False), ("Who is in my family?", False), ("Do I have siblings?", False),
-     ("How many children do I have?", False), ("What are my pets called?", True), ("What sports do I do?", False)],
+     ("How many children do I have?", False), ("What are my pets called?", True), ("What sports do I do?", False),
+     ("How many trips did I take outside Portugal?", False), ("When did I travel to Portugal?", True)],
 )  # fmt: skip
 def test_members_of_a_group_need_not_be_told_by_its_name(memory, question, refused):
     for text in ("Our daughter Liv is six.", "I met Tomas, whom I know from university.", "My brother is in Oslo.",

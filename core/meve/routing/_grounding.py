@@ -1,10 +1,11 @@
 """Looks up an answer in the evidence: its words, its names, and its numbers, which may be computed from others."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, timedelta, tzinfo
+from datetime import UTC, date, tzinfo
 from itertools import combinations
+from math import ceil, floor
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import FUNCTION_WORDS, words
@@ -32,7 +33,8 @@ _CALENDAR = """
 monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter morning afternoon evening weekend
 today yesterday last next early mid late beginning end ago second minute hour day week month year time dollar euro pound
 about around approximately roughly nearly almost total altogether before after since first prior following
-gain lose drop rise fall increase decrease grow shrink
+over under exactly now gain lose drop rise fall increase decrease grow shrink more less higher lower heavier lighter
+longer shorter bigger smaller faster slower older younger cheaper same equal instead against compared versus
 """
 _CALCULABLE = frozenset(base_stem(word) for word in [*_CALENDAR.split(), *_MONTHS])
 """Stems of dates, spans, units and changes, which a model may compute from the dates of memories."""
@@ -57,7 +59,11 @@ _ROOT, _ENDING = 4, 2
 _MOST_NUMBERS = 10
 _LONGEST = 4_000
 """The characters of an answer that are read."""
-_SPAN = re.compile(r"\b(?:days?|weeks?|months?|years?)\b", re.IGNORECASE)
+_UNITS = {"day": 1.0, "week": 7.0, "month": 30.4, "year": 365.2}
+"""The days of each unit of spans."""
+_ASKED_UNIT = re.compile(r"\bhow many (?:\w+ )?(day|week|month|year)s?\b", re.IGNORECASE)
+_REACH = 3
+"""The most words between a number and its unit, as in `nine and a half months`."""
 _TO_OTHERS = re.compile(
     r"\b(?:answer|reply|respond|say)s? (?:to )?(?=(?-i:[A-Z])|(?:my|our|his|her|the|their) )"
     r"(?!(?:(?:my|our|his|her|the|their) )?(?:questions?|query|queries|prompts?|messages?|requests?|user|reader|every"
@@ -91,6 +97,8 @@ class Told:
     numbers: tuple[float, ...]
     days: tuple[date, ...]
     """When the memories were told, and of which time."""
+    today: date | None = None
+    """The day of the question, up to which spans are counted; None for none."""
 
     def numbers_about(self, question: str) -> list[float]:
         """Return the numbers of the texts that share a word of the question's topic."""
@@ -108,12 +116,13 @@ class Lookup:
     """Its names and numbers that neither the evidence nor the question holds, and that can't be computed."""
 
 
-def read_evidence(memories: Iterable[MemoryRecord], zone: tzinfo = UTC) -> Told:
+def read_evidence(memories: Iterable[MemoryRecord], zone: tzinfo = UTC, *, today: date | None = None) -> Told:
     """Return what memories tell. Instructions to a model aren't told by anybody, so an answer can't rest on them.
 
     Args:
         memories: the memories.
         zone: the time zone of their days.
+        today: the day of the question, for spans up to now.
     """
     told, days = [], []
     for memory in memories:
@@ -123,7 +132,7 @@ def read_evidence(memories: Iterable[MemoryRecord], zone: tzinfo = UTC) -> Told:
     whole = " ".join(told)
     return Told(
         texts=tuple(text for text in told if text), stems=frozenset(content_stems(whole)),
-        numbers=tuple(dict.fromkeys(find_numbers(whole))), days=tuple(sorted(set(days))),
+        numbers=tuple(dict.fromkeys(find_numbers(whole))), days=tuple(sorted(set(days))), today=today,
     )  # fmt: skip
 
 
@@ -141,9 +150,9 @@ def look_up(answer: str, question: str, told: Told, *, calculated: bool) -> Look
     known = told.stems | asked
     missing = [name for name in find_names(answer) if not all(_is_known(stem, known) for stem in content_stems(name))]
     allowed = {*told.numbers, *find_numbers(question), *_find_hours(told.texts)}
-    allowed |= _compute(told, question, answer) if calculated else set()
+    allowed |= _compute(told, question) if calculated else set()
     missing += _find_unknown_times(answer, known, told, allowed, calculated=calculated)
-    missing += [f"{number:g}" for number in _count_numbers(answer) if number not in allowed]
+    missing += _find_unknown_numbers(answer, question, told, allowed, calculated=calculated)
     telling = (word for word in words(answer) if word not in FUNCTION_WORDS and _to_number(word) is None)
     wanted = {base_stem(word) for word in telling} - asked - _PHRASES
     wanted -= _CALCULABLE if calculated else _MONTH_STEMS
@@ -241,11 +250,35 @@ def _to_number(word: str) -> float | None:
     return float(plain) if re.fullmatch(r"\d{1,12}(?:\.\d{1,6})?", plain) else None
 
 
-def _count_numbers(answer: str) -> list[float]:
-    """Return the numbers of an answer, without years, and without days if it names a month."""
+def _find_unknown_numbers(
+    answer: str, question: str, told: Told, allowed: Collection[float], *, calculated: bool
+) -> list[str]:
+    """Return the numbers of an answer that can't be right, without years, and without days if it names a month.
+
+    In a calculation, a number of days, weeks, months or years may be a span between dates, and one without a unit a
+    number of memories.
+    """
     has_month = _DATED_MAY.search(answer) is not None or not _NAMED_MONTHS.isdisjoint(words(answer))
-    numbers = find_numbers(_VAGUE.sub(" ", answer))
-    return [n for n in numbers if not _is_year(n) and not (has_month and n <= _LONGEST_MONTH)]
+    asked = _ASKED_UNIT.search(question)
+    unknown = []
+    for number, unit in _find_measured(_VAGUE.sub(" ", answer)):
+        if number in allowed or _is_year(number) or (has_month and number <= _LONGEST_MONTH):
+            continue
+        unit = unit or (asked[1].lower() if asked else "")
+        counted = number.is_integer() and number <= len(told.texts) and (not unit or asked is not None)
+        if not (calculated and (counted or (unit and number in _spans(told, unit)))):
+            unknown.append(f"{number:g}")
+    return unknown
+
+
+def _find_measured(text: str) -> Iterable[tuple[float, str]]:
+    """Yield each number of a text with the unit of the span that it counts; empty for none."""
+    spoken = words(text)
+    for place, word in enumerate(spoken):
+        number = _to_number(word)
+        if number is not None:
+            units = (unit.removesuffix("s") for unit in spoken[place + 1 : place + 2 + _REACH])
+            yield number, next((unit for unit in units if unit in _UNITS), "")
 
 
 def _is_year(number: float) -> bool:
@@ -274,22 +307,26 @@ def _find_unknown_times(
     return unknown + [f"{n:g}" for n in find_numbers(answer) if _is_year(n) and n not in years and n not in allowed]
 
 
-def _compute(told: Told, question: str, answer: str) -> set[float]:
-    """Return what can be counted or computed: counts of memories, sums and differences of numbers, spans of time."""
+def _compute(told: Told, question: str) -> set[float]:
+    """Return what can be computed from the numbers that are told of the topic: sums, means, differences, products."""
     numbers = told.numbers_about(question)[:_MOST_NUMBERS]
-    computed = {float(n) for n in range(len(told.texts) + 1)}
+    computed = {NUMBERS["half"]}
     for size in range(2, len(numbers) + 1):
         sums = {sum(each) for each in combinations(numbers, size)}
         computed |= sums | {total / size for total in sums}
     for first, second in combinations(numbers, 2):
         computed |= {abs(first - second), first * second}
-    return computed | ({NUMBERS["half"], *map(float, _spans(told.days))} if _SPAN.search(answer) else set())
+    return computed
 
 
-def _spans(days: Sequence[date]) -> Iterable[int]:
-    """Yield the days, weeks, months and years between the evidence's dates, a day or unit more or less."""
-    for first, second in combinations(days, 2):
-        between: timedelta = second - first
-        for unit in (1, 7, 30.4, 365.2):
-            count = round(between.days / unit)
-            yield from (max(count - 1, 0), count, count + 1)
+def _spans(told: Told, unit: str) -> set[float]:
+    """Return the days, weeks, months or years between the evidence's dates, and from them until the question.
+
+    Days and weeks may be one more or less, since the first and the last may be counted or not. What is not whole may be
+    rounded up or down.
+    """
+    dates = {*told.days, *([told.today] if told.today else [])}
+    lengths = {abs((first - second).days) / _UNITS[unit] for first, second in combinations(dates, 2)}
+    if unit in ("day", "week"):
+        return {max(round(length) + more, 0.0) for length in lengths for more in (-1, 0, 1)}
+    return {float(rounded) for length in lengths for rounded in (floor(length), ceil(length))}

@@ -33,7 +33,7 @@ _GROUPS = MappingProxyType({
 """The stems of the groups that each member belongs to."""
 _OPEN = re.compile(
     r"\b(?:friends|people (?:close to|around|(?:that |whom |who )?(?:i|we) know)|acquaintances|hobbies|interests"
-    r"|sports?|pastimes|activities)\b",
+    r"|sports?|pastimes|activities|trips|journeys|vacations|countries|cities|towns|places)\b",
     re.IGNORECASE,
 )
 
@@ -54,7 +54,7 @@ def add_groups(stems: Iterable[str]) -> frozenset[str]:
 
 
 def asks_for_open_group(question: str) -> bool:
-    """Return whether a question asks for members of a group that any word may name, as of friends and hobbies.
+    """Return whether a question asks for members of a group that any word may name, as of friends, hobbies and cities.
 
     >>> asks_for_open_group("Who are my friends?"), asks_for_open_group("Who is my boss?")
     (True, False)

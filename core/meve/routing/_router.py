@@ -90,7 +90,7 @@ def route(
         question=question, tier=tier, intent=intents[tier], confidence=round(confidence, 4), reason=reason,
         decided_by=decided_by, max_tokens=config.budget(tier),
         period=period or _find_lately(question, now, intents[tier]),
-        history=state or asks_for_history(question), state=state, chances=chances,
+        history=state or intents[tier] == "compare" or asks_for_history(question), state=state, chances=chances,
     )  # fmt: skip
 
 

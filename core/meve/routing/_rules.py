@@ -56,6 +56,15 @@ _DONE = (
     r"(?:ed)?|achieved?|experienced?|see|seen|visit(?:ed)?|explored?)"
 )
 _PERSON = r"(?:i|me|my|we|us|our|you|your|he|she|they|his|her|their|it|its|the|this|that|these|those)\b"
+_MORE = (
+    r"(?:more|less|fewer|better|worse|cheaper|dearer|faster|slower|older|younger|bigger|larger|smaller|longer|shorter"
+    r"|taller|higher|lower|heavier|lighter|warmer|colder|closer|further|farther|earlier|later)"
+)
+_CHANGED = (
+    r"(?:los[et]|gain(?:ed)?|gr[eo]wn?|risen?|fall(?:en)?|drop(?:ped)?|shrunk|increased?|decreased?|improved?|changed?"
+    r"|gone (?:up|down)|go (?:up|down))"
+)
+_CHANGE = rf"\bhow much (?:\w+ ){{0,3}}(?:have|has|did) .{{0,60}}\b{_CHANGED}\b.{{0,40}}\b(?:between|since|from)\b"
 _HABIT = r"(?:like|love|hate|dislike|enjoy|prefer|drink|eat|avoid|collect|speak|believe in|want|need|usually \w+)"
 
 
@@ -193,15 +202,15 @@ _RULES = (
         "compare", "it compares things",
         r"^(?:who|what|which|where)\b.*,? and (?:who|what|which|where) (?:did|does|do|was|were|is|are|has|have)\b",
         r"\b(?:compare|compared|comparison|difference|differences|differ|in common|similarities|similar to)\b",
-        r"\b(?:more|less|fewer|better|worse|cheaper|faster|older|younger|bigger|longer|closer|earlier|later)"
-        r" .{0,80}\bthan\b",
-        r"\bboth\b", r"^(?:which|who|what)\b.*\b(?:,|more|most|least|better|best|cheaper|often)\b.*\bor\b",
+        rf"\b{_MORE} (?:.{{0,80}} )?than\b",
+        r"\bboth\b", rf"^(?:which|who|what)\b.*\b(?:,|{_MORE}|most|least|best|often)\b.*\bor\b",
+        _CHANGE,
     ),
     _rule(
         "advice", "it asks for advice, which may depend on the user",
         r"\b(?:recommend(?:ations?)?|suggest(?:ions?)?|advice|tips|ideas? for|inspiration)\b",
-        r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|make|serve|buy|get|wear|watch|read|visit|eat"
-        r"|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
+        r"\b(?:should|could|can|might) (?:i|we) (?:\w+ )?(?:do|try|cook|bake|make|serve|drink|buy|get|wear|watch|read"
+        r"|visit|eat|bring|pack|take|give|use|learn|go|see|play|plant|order|prepare|choose|pick|start)\b",
         r"\b(?:any|some) (?:good )?(?:ideas|thoughts|tips|advice|help)\b",
         r"\bhelp me (?:\w+ )?(?:choose|pick|decide|plan|find|figure)\b",
     ),
@@ -280,8 +289,8 @@ _RULES = (
 )  # fmt: skip
 _HISTORY = re.compile(
     r"\b(?:previous(?:ly)?|used to|formerly|former|originally|initially|at first|before(?= ?[?.!]*$| (?:i|we|that"
-    r"|the|my|moving|switching|getting)\b)|back then|in the past|no longer|old (?:job|address|apartment|phone|car|boss"
-    r"|company)|changed?|evolved?|progress(?:ed)?|develop(?:ed)?|over time|history|earlier)\b"
+    r"|the|my|moving|switching|getting)\b)|back then|in the past|no longer|old (?:one|job|address|apartment|phone|car"
+    r"|boss|company)|changed?|evolved?|progress(?:ed)?|develop(?:ed)?|over time|history|earlier)\b"
 )
 _COUNT = re.compile(r"\b(?:how (?:many|often|frequently|much)|number of|count|total|times)\b")
 _STATE = re.compile(r"\bhow (?:many|much) (?:\w+ ){1,4}?(?:do|does|am|are|is|was|were)\b")
@@ -328,6 +337,15 @@ def asks_for_history(question: str) -> bool:
     (True, False)
     """
     return _HISTORY.search(_normalize(question)) is not None
+
+
+def asks_for_change(question: str) -> bool:
+    """Return whether a question asks how much something changed in a time, so that what held before matters.
+
+    >>> asks_for_change("How much has my rent gone up since May?"), asks_for_change("How much is my rent?")
+    (True, False)
+    """
+    return re.search(_CHANGE, _normalize(question)) is not None
 
 
 def counts_events(question: str) -> bool:

@@ -1,6 +1,9 @@
 """The pattern of small talk: up to four clauses that greet, thank, agree or take leave, and nothing else."""
 
-PRAISE = r"(?:brilliant|fantastic|excellent|wonderful|amazing|impressive|lovely|great|perfect|funny|helpful|kind|sweet)"
+PRAISE = (
+    r"(?:brilliant|fantastic|excellent|wonderful|amazing|impressive|lovely|great|perfect|funny|helpful|kind|sweet"
+    r"|hilarious|incredible|superb|adorable|clever)"
+)
 OPENER = (
     r"(?:hi|hello|hey|yo|good (?:morning|afternoon|evening|night)|thanks?|thank you|thx|bye|goodbye|see you"
     r"|ok|okay|cool|nice|great|awesome|perfect|lol|haha|sorry|yes|no|yeah|nope|sure|never ?mind|got it|wow)"
@@ -16,7 +19,7 @@ _ASKING = (
 _WORD = rf"(?:(?!{_ASKING}\b)[\w'-]+)"
 _TAKEN = (
     rf"(?:{PRAISE}|help(?:s|ed)?|useful|work(?:s|ed)|makes? sense|quick|fast|good|nice|fine|enough|all|right|clear"
-    r"|better|what i (?:needed|wanted|meant|thought)|interesting|true|it)"
+    r"|better|what i (?:needed|wanted|meant|thought)|interesting|true|(?:made|makes) my (?:day|evening|week)|it)"
 )
 """What an answer, or the assistant, may be."""
 _CLAUSE = (

@@ -10,6 +10,7 @@ from meve.memory.records import validity
 from meve.routing._groups import stems_with_groups
 from meve.routing._plan import RoutePlan
 from meve.routing._reader import record_of
+from meve.routing._rules import asks_for_change
 from meve.routing._topic import topic_stems
 from meve.types import Candidate
 
@@ -73,7 +74,7 @@ def find_state(question: str, period: TimeWindow | None, now: datetime) -> tuple
     >>> [find_state(text, None, may)[1] for text in ("Where did I live in April?", "What did I buy in April?")]
     [True, False]
     """
-    if _STILL.search(_normalize(question)) is not None:
+    if _STILL.search(_normalize(question)) is not None or (period is not None and asks_for_change(question)):
         return period, True
     then = period or find_time(f"did I {question}", now)
     return (then, True) if _asks_for_state(question, then) else (period, False)

@@ -115,11 +115,20 @@ def _gather_targeted(plan: RoutePlan, reader: MemoryReader, config: RouterConfig
     searches = split_times(plan)
     since = _since(plan, config)
     found = [drop_parts(reader.look(text, since=since, history=plan.history)) for text in searches]
-    merged = _merge([found[0], *(_weigh(each, found[0], _PART_WEIGHT) for each in found[1:])])
-    candidates, dropped = _trim_unless_state(plan, _verified(plan, merged, reader))
+    ends = _find_ends(plan, reader, since)
+    merged = _merge([found[0], *(_weigh(each, found[0], _PART_WEIGHT) for each in found[1:]), *ends])
+    candidates, dropped = _trim_behind_ends(plan, _verified(plan, merged, reader), ends)
     return Gathered(
-        candidates=tuple(candidates), dropped=tuple(dropped), searches=tuple(searches), found=tuple(found)
+        candidates=tuple(candidates), dropped=tuple(dropped), searches=tuple(searches), found=(*found, *ends)
     )  # fmt: skip
+
+
+def _find_ends(plan: RoutePlan, reader: MemoryReader, since: datetime | None) -> list[Found]:
+    """Return the search that found the oldest or the newest memories of the topic, if the question asks for them."""
+    if not asks_for_end(plan):
+        return []
+    everything = reader.look(plan.question, candidates=COMPLETE_CANDIDATES, since=since, history=True)
+    return [replace(everything, candidates=find_end(plan, everything.candidates))]
 
 
 def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gathered:
@@ -145,19 +154,14 @@ def _gather(plan: RoutePlan, reader: MemoryReader, config: RouterConfig) -> Gath
             new = tuple(c for c in more.candidates if c.id != evidence.id)  # the evidence is part of the query
             found.append(_weigh(replace(more, candidates=new), first, _HOP_WEIGHT))
             searches.append(text)
-    ends: tuple[Candidate, ...] = ()
-    if asks_for_end(plan):
-        everything = reader.look(plan.question, candidates=COMPLETE_CANDIDATES, since=since, history=True)
-        ends = find_end(plan, everything.candidates)
-        found.append(replace(everything, candidates=ends))
+    ends = _find_ends(plan, reader, since)
+    found += ends
     candidates, dropped = _verified(plan, _merge(found), reader), list[Dropped]()
     matching = _find_matching(plan, candidates) if plan.is_complete else frozenset()
     if plan.is_complete:  # what matches in other words is among the weak ones
         candidates = sorted(candidates, key=lambda c: c.id not in matching)
     else:
-        is_end = {c.id: any(c.id == end.id for end in ends) for c in candidates}
-        kept, dropped = _trim_unless_state(plan, [c for c in candidates if not is_end[c.id]])
-        candidates = [*(c for c in candidates if is_end[c.id]), *kept]
+        candidates, dropped = _trim_behind_ends(plan, candidates, ends)
     return Gathered(
         candidates=tuple(candidates), dropped=tuple(dropped), matching=matching, searches=tuple(searches),
         found=tuple(found), notes={"ranked": len(first.candidates)},
@@ -220,9 +224,18 @@ def _trim(candidates: Sequence[Candidate]) -> tuple[list[Candidate], list[Droppe
     return _split(candidates, lambda c: c.id in firm or (c.score or 0.0) >= least)
 
 
-def _trim_unless_state(plan: RoutePlan, candidates: list[Candidate]) -> tuple[list[Candidate], list[Dropped]]:
-    """Return what `_trim` does; all for a state, which may be told in other words than the one that replaced it."""
-    return (candidates, []) if plan.state else _trim(candidates)
+def _trim_behind_ends(
+    plan: RoutePlan, candidates: Sequence[Candidate], ends: Sequence[Found]
+) -> tuple[list[Candidate], list[Dropped]]:
+    """Return the oldest or newest memories, and behind them what `_trim` keeps of the others.
+
+    All are kept for a state, which may be told in other words than the one that replaced it.
+    """
+    places = {c.id: place for found in ends for place, c in enumerate(found.candidates)}
+    first = sorted((c for c in candidates if c.id in places), key=lambda c: places[c.id])
+    others = [c for c in candidates if c.id not in places]
+    kept, dropped = (others, []) if plan.state else _trim(others)
+    return [*first, *kept], dropped
 
 
 def _rank(candidate: Candidate) -> tuple[float, str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, date
 from typing import Literal, TypeAlias
 
 from meve._quoting import quote_json
@@ -113,6 +113,7 @@ def validate(
     evidence: RoutedRecall,
     config: RouterConfig,
     *,
+    today: date,
     ask_llm: Callable[[str], str] | None,
     verify: Verify,
 ) -> Verdict:
@@ -123,6 +124,7 @@ def validate(
         answer: the model's answer.
         evidence: what it was given.
         config: the settings.
+        today: the day of the question.
         ask_llm: asks the language model; None for none.
         verify: returns the probability that each text supports a claim.
     """
@@ -135,15 +137,16 @@ def validate(
         return Verdict(passed=True, check="off", reason=f"an answer of the kind {plan.intent} needs no evidence")
     if config.check_short and plan.intent == "count" and (wrong := find_miscount(plan, answer, evidence)):
         return Verdict(passed=False, check="count", reason=wrong)
+    told = _read(evidence, today)
     if _is_short(answer, config.short_answer):
-        return _check_short(plan, answer, evidence, config, verify)
+        return _check_short(plan, answer, told, config, verify)
     if config.grounding == "off":
         return Verdict(passed=True, check="off", reason="grounding isn't checked")
     if config.grounding == "llm" and ask_llm is not None:
-        return _ask_about(plan, answer, evidence, config, ask_llm)
+        return _ask_about(plan, answer, evidence, told, config, ask_llm)
     if config.grounding == "verifier":
-        return _check_clauses(plan, answer, evidence, config, verify)
-    return _compare_words(answer, evidence, config)
+        return _check_clauses(plan, answer, told, config, verify)
+    return _compare_words(answer, told, config)
 
 
 def _without_citations(answer: str, shown: int) -> str:
@@ -164,13 +167,13 @@ def _texts(evidence: RoutedRecall) -> list[str]:
     ]
 
 
-def _read(evidence: RoutedRecall) -> Told:
+def _read(evidence: RoutedRecall, today: date) -> Told:
     zones = [p.passage.zone for p in evidence.passages if isinstance(p.passage, MemoryPassage)]
-    return read_evidence([*evidence.records, *evidence.standing], zones[0] if zones else UTC)
+    return read_evidence([*evidence.records, *evidence.standing], zones[0] if zones else UTC, today=today)
 
 
 def _is_calculated(plan: RoutePlan) -> bool:
-    return asks_for_calculation(plan.question) or plan.intent in ("order", "when", "count")
+    return asks_for_calculation(plan.question) or plan.intent in ("order", "when", "count", "compare")
 
 
 def _is_short(answer: str, most: int) -> bool:
@@ -178,10 +181,10 @@ def _is_short(answer: str, most: int) -> bool:
     return len(answer.split()) <= most or bool(_YES_NO.fullmatch(plain) or _NUMBER_ANSWER.fullmatch(plain))
 
 
-def _check_short(plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, verify: Verify) -> Verdict:
+def _check_short(plan: RoutePlan, answer: str, told: Told, config: RouterConfig, verify: Verify) -> Verdict:
     if not config.check_short or _YES_NO.fullmatch(answer.casefold()):
         return Verdict(passed=True, check="short", reason="the answer is short")
-    told, calculated = _read(evidence), _is_calculated(plan)
+    calculated = _is_calculated(plan)
     found = look_up(answer, plan.question, told, calculated=calculated)
     if found.missing:
         return _name_missing(found, "short")
@@ -206,8 +209,9 @@ def _name_missing(found: Lookup, check: Check) -> Verdict:
 
 
 def _ask_about(
-    plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, ask_llm: Callable[[str], str]
-) -> Verdict:
+    plan: RoutePlan, answer: str, evidence: RoutedRecall, told: Told, config: RouterConfig,
+    ask_llm: Callable[[str], str],
+) -> Verdict:  # fmt: skip
     data = quote_json({"question": plan.question, "answer": answer, "memories": _texts(evidence)})
     try:
         reply = ask_llm(_GROUNDED.format(data=data))
@@ -218,20 +222,19 @@ def _ask_about(
         because = "the model's reply is neither yes nor no, so words decide"
     match = _FIRST_YES_NO.match(reply)
     if match is None:
-        verdict = _compare_words(answer, evidence, config)
+        verdict = _compare_words(answer, told, config)
         return Verdict(
             passed=verdict.passed, check="overlap", reason=f"{because}: {verdict.reason}", score=verdict.score
         )
     passed = match[1].lower() == "yes"
-    told = "supported" if passed else "not supported"
-    return Verdict(passed=passed, check="llm", reason=f"by the language model, the answer is {told} by the evidence")
+    supported = "supported" if passed else "not supported"
+    reason = f"by the language model, the answer is {supported} by the evidence"
+    return Verdict(passed=passed, check="llm", reason=reason)
 
 
-def _check_clauses(
-    plan: RoutePlan, answer: str, evidence: RoutedRecall, config: RouterConfig, verify: Verify
-) -> Verdict:
+def _check_clauses(plan: RoutePlan, answer: str, told: Told, config: RouterConfig, verify: Verify) -> Verdict:
     """Check the names and numbers of an answer, and then its clauses, since each may be from another memory."""
-    told, calculated = _read(evidence), _is_calculated(plan)
+    calculated = _is_calculated(plan)
     found = look_up(answer, plan.question, told, calculated=calculated)
     if found.missing:
         return _name_missing(found, "overlap")
@@ -258,8 +261,8 @@ def _ask_verifier(claims: Sequence[str], told: Told, config: RouterConfig, verif
     )
 
 
-def _compare_words(answer: str, evidence: RoutedRecall, config: RouterConfig) -> Verdict:
-    share = look_up(answer, "", _read(evidence), calculated=False).share
+def _compare_words(answer: str, told: Told, config: RouterConfig) -> Verdict:
+    share = look_up(answer, "", told, calculated=False).share
     passed = share >= config.overlap_threshold
     return Verdict(
         passed=passed, check="overlap", score=share,

@@ -231,8 +231,8 @@ class MemoryRouter:
         prompt = make_prompt(plan, evidence, self.memory, self._now())
         answer = self._ask(prompt, doing="answering a question")
         verdict = validate(
-            plan, answer, evidence, self.config, ask_llm=partial(self._ask, doing="checking an answer"),
-            verify=self._verify,
+            plan, answer, evidence, self.config, today=self._now().date(),
+            ask_llm=partial(self._ask, doing="checking an answer"), verify=self._verify,
         )  # fmt: skip
         return Step(plan=plan, evidence=evidence, answer=answer, verdict=verdict)
 
