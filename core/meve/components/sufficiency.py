@@ -117,6 +117,39 @@ class RecalibratedEstimator:
         return self.inner.estimate(query, [replace(p, score=s) for p, s in zip(passages, known, strict=True)])
 
 
+@dataclass(frozen=True, slots=True)
+class LogitEstimator:
+    """An estimate that was fitted to a verifier's own probabilities, for verdicts that weigh other evidence too.
+
+    It reads the verifier's logits, so neither that evidence nor its calibration changes what an estimate means.
+
+    Args:
+        inner: the fitted estimate.
+        fitted: the calibration of the verifier when it was fitted.
+    """
+
+    inner: SufficiencyEstimator
+    fitted: Calibration
+
+    @property
+    def name(self) -> str:
+        """The name of the fitted estimate."""
+        return self.inner.name
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the fitted estimate."""
+        return self.inner.threshold
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
+        """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
+        own = [p if p.logit is None else replace(p, score=self._score(p.logit), logit=None) for p in passages]
+        return self.inner.estimate(query, own)
+
+    def _score(self, logit: float) -> float:
+        return float(self.fitted.apply(np.array([logit], dtype=np.float32))[0])
+
+
 def _invert(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
     """Return for each probability, shape (n,), the lowest raw score between -50 and 50 that reaches it."""
     low, high = np.full(len(probabilities), -RAW_RANGE), np.full(len(probabilities), RAW_RANGE)
