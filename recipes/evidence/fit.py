@@ -52,6 +52,7 @@ MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
 WEIGHT = 8.0
 """The weight of a relevant candidate."""
+HALF = 0.5
 START = {"+".join(names): {**dict.fromkeys(names, 1.0), INTERCEPT: 0.0} for names in FITS}
 
 Asked = Sequence[tuple[str, set[str]]]
@@ -90,9 +91,13 @@ def main() -> None:
         weighted, chance = (
             expected_calibration_error(sigmoid(sums - log), relevant) for log in (0.0, float(np.log(WEIGHT)))
         )
+        by_verifier = load_verifier().calibration.apply(x[:, 0]) >= HALF
+        verified = [(each[relevant].mean(), each[~relevant].mean()) for each in (sums >= 0, by_verifier)]
         print(
             f"{name}: AUC {ours:.3f}, logit alone {alone:.3f}; calibration error {weighted:.3f}, without the weight "
-            f"{chance:.3f}; {relevant.mean():.3f} of the candidates are relevant",
+            f"{chance:.3f}; {relevant.mean():.3f} of the candidates are relevant; of these and the others, "
+            f"{verified[0][0]:.3f} and {verified[0][1]:.4f} reach one half, {verified[1][0]:.3f} and "
+            f"{verified[1][1]:.4f} by the verifier alone",
             flush=True,
         )
 

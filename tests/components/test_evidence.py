@@ -87,7 +87,8 @@ def test_model_is_read_as_written_and_damaged_file_raises(
     shipped: EvidenceModel, of_words: EvidenceModel, tmp_path: Path
 ) -> None:
     file = tmp_path / "evidence.json"
-    for model in (shipped, of_words, shipped.with_calibration(IsotonicCalibration(raw=(0.0, 1.0), probability=(0.1, 0.9)))):
+    other = shipped.with_calibration(IsotonicCalibration(raw=(0.0, 1.0), probability=(0.1, 0.9)))
+    for model in (shipped, of_words, other):
         file.write_text(json.dumps(model.to_dict()), "utf-8")
         assert EvidenceModel.load(file) == model
     file.write_text("{", "utf-8")

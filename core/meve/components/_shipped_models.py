@@ -26,7 +26,7 @@ _read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModels:
-    """The models that ship for one verifier and embedder, fitted to the verdicts of both; None where none ships."""
+    """The models that ship for one verifier and embedder; None where none ships."""
 
     evidence: EvidenceModel | None = None
     prior: FittedPrior | None = None
@@ -48,9 +48,7 @@ def find_fitted_models(verifier: str, calibration: Mapping[str, Any], embedder: 
         return FittedModels()
     folder = VERIFIER_FOLDER / (WITH_MINILM if embedder == SHIPPED_MINILM else WITH_WORDS)
     prior = _read_prior(folder / PRIOR)
-    return FittedModels(
-        evidence=_read_evidence(folder / EVIDENCE), prior=prior if prior.embedder == embedder else None
-    )
+    return FittedModels(evidence=_read_evidence(folder / EVIDENCE), prior=prior if prior.embedder == embedder else None)
 
 
 def find_estimator(
