@@ -66,6 +66,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="a folder for embeddings and scores")
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--embedder", choices=NAMES, default="minilm")
+    parser.add_argument("--measured", type=int, default=MOST, help="questions of each set that are measured")
     given = parser.parse_args()
     models = {"embedder": given.embedder, "cache": given.cache}
     fitted: list[tuple[FloatArray, np.ndarray]] = []
@@ -84,7 +85,7 @@ def main() -> None:
     print(text)
     for name in MEASURED:
         chosen = read_set(name, given.data)
-        asked = [(q.text, set(q.gold)) for q in sample_questions(chosen.questions, MOST, SEED) if q.gold]
+        asked = [(q.text, set(q.gold)) for q in sample_questions(chosen.questions, given.measured, SEED) if q.gold]
         x, relevant = list_candidates(f"{name}, measured", chosen.passages, asked, **models)
         sums = model.sums(dict(zip(INPUTS, x.T, strict=True)))
         ours, alone = roc_auc_score(relevant, sums), roc_auc_score(relevant, x[:, 0])

@@ -7,7 +7,7 @@ manuals and public pages (`recipes.evidence`), every candidate is scored. The pr
 threshold. Its minimum probability is one that few of these fall below. It is then measured on questions of
 `meve bench`.
 
-FOLDER is that of the verifier that ships; for `--embedder minilm`, which is the default, its subfolder `minilm`.
+FOLDER is a subfolder of the verifier that ships: `minilm` for `--embedder minilm`, which is the default, else `words`.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from recipes.sufficiency.contexts import NoEstimator
 from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, unseen
 
-NAMES = {"static": "meve-prior-1", "minilm": "meve-prior-2"}
-"""By embedder: with MiniLM the verdicts weigh its vectors too."""
+NAMES = {"static": "meve-prior-3", "minilm": "meve-prior-2"}
+"""By embedder: with MiniLM the verdicts weigh its vectors too, else logit and keyword score only."""
 MEASURED = (*QUESTIONS, "musique")
 MOST = 150
 """Questions per set for the fit."""

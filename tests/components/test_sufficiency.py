@@ -94,7 +94,7 @@ def test_further_evidence_leaves_the_estimate_as_it_was():
     assert reads_logits.estimate("q", []) == 0.0
     raw = np.array([2.0, -1.0], dtype=np.float32)
     alone = [passage(s, "glass tower", verified=n == 0, n=n) for n, s in enumerate(fitted.apply(raw).tolist())]
-    weighed = [replace(p, score=0.3, logit=float(logit)) for p, logit in zip(alone, raw, strict=True)]
+    weighed = [replace(p, score=0.3, verified=False, logit=float(x)) for p, x in zip(alone, raw, strict=True)]
     question = "how high is the glass tower"
     assert reads_logits.estimate(question, weighed) == pytest.approx(estimator.estimate(question, alone))
     assert abs(estimator.estimate(question, weighed) - estimator.estimate(question, alone)) > 0.01

@@ -14,6 +14,8 @@ from meve.types import ContextPassage, FloatArray
 
 EDGE = 1e-3
 """Probabilities are clipped to [EDGE, 1 - EDGE] before their logit is taken."""
+HALF = 0.5
+"""The probability from which a verifier that judges alone takes a passage."""
 FEWEST = 40
 """The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
 
@@ -121,7 +123,8 @@ class RecalibratedEstimator:
 class LogitEstimator:
     """An estimate that was fitted to a verifier's own probabilities, for verdicts that weigh other evidence too.
 
-    It reads the verifier's logits, so neither that evidence nor its calibration changes what an estimate means.
+    It reads the passages as the verifier alone judges them, by their logits, so neither that evidence nor its calibration
+    changes what an estimate means.
 
     Args:
         inner: the fitted estimate.
@@ -143,11 +146,13 @@ class LogitEstimator:
 
     def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
         """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
-        own = [p if p.logit is None else replace(p, score=self._score(p.logit), logit=None) for p in passages]
-        return self.inner.estimate(query, own)
+        return self.inner.estimate(query, [self._judge_alone(passage) for passage in passages])
 
-    def _score(self, logit: float) -> float:
-        return float(self.fitted.apply(np.array([logit], dtype=np.float32))[0])
+    def _judge_alone(self, passage: ContextPassage) -> ContextPassage:
+        if passage.logit is None:
+            return passage
+        score = float(self.fitted.apply(np.array([passage.logit], dtype=np.float32))[0])
+        return replace(passage, score=score, verified=score >= HALF, logit=None)
 
 
 def _invert(calibration: Calibration, probabilities: FloatArray) -> FloatArray:
