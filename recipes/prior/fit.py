@@ -35,8 +35,8 @@ from recipes.sufficiency.contexts import NoEstimator
 from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, unseen
 
-NAMES = {"static": "meve-prior-3", "minilm": "meve-prior-2"}
-"""By embedder: with MiniLM the verdicts weigh its vectors too, else logit and keyword score only."""
+NAMES = {"static": "meve-prior-1", "minilm": "meve-prior-2"}
+"""By embedder: with MiniLM the verdicts weigh its vectors too."""
 MEASURED = (*QUESTIONS, "musique")
 MOST = 150
 """Questions per set for the fit."""
