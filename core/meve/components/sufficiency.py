@@ -123,8 +123,8 @@ class RecalibratedEstimator:
 class LogitEstimator:
     """An estimate that was fitted to a verifier's own probabilities, for verdicts that weigh other evidence too.
 
-    It reads the passages as the verifier alone judges them, by their logits, so neither that evidence nor its calibration
-    changes what an estimate means.
+    It reads the passages as the verifier alone judges them, by their logits, so neither that evidence nor its
+    calibration changes what an estimate means.
 
     Args:
         inner: the fitted estimate.
