@@ -306,8 +306,8 @@ class EvidenceCombiner(Protocol):
         """The name of the verifier whose raw scores it reads."""
 
     @property
-    def embedder(self) -> str:
-        """The name of the embedder whose cosines it reads."""
+    def embedder(self) -> str | None:
+        """The name of the embedder whose cosines it reads; None if it reads none, and so judges for any embedder."""
 
     @property
     def calibration(self) -> Calibration:
@@ -317,7 +317,8 @@ class EvidenceCombiner(Protocol):
         """Return uncalibrated scores, shape (n,), that grow with each input of shape (n,).
 
         Args:
-            inputs: `logit`, any finite number; `cosine`, in [-1, 1]; `keywords`, in [0, 1], NaN where unknown.
+            inputs: `logit`, any finite number; `cosine`, in [-1, 1], unless `embedder` is None; `keywords`, in [0, 1],
+                NaN where unknown.
         """
 
     def estimate(self, inputs: Mapping[str, FloatArray]) -> FloatArray:

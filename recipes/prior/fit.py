@@ -7,7 +7,7 @@ manuals and public pages (`recipes.evidence`), every candidate is scored. The pr
 threshold. Its minimum probability is one that few of these fall below. It is then measured on questions of
 `meve bench`.
 
-FOLDER is that of the verifier that ships; for `--embedder minilm`, which is the default, its subfolder `minilm`.
+FOLDER is a subfolder of the verifier that ships: `minilm` for `--embedder minilm`, which is the default, else `words`.
 """
 
 import argparse

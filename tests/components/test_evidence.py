@@ -9,24 +9,31 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, summarize_calibration
-from meve.components._shipped_models import EVIDENCE, PRIOR, WITH_MINILM, find_fitted_models
-from meve.components.evidence import FITS, INTERCEPT, EvidenceModel
+from meve.components._shipped_models import EVIDENCE, PRIOR, WITH_MINILM, WITH_WORDS, find_fitted_models
+from meve.components.evidence import FITS, INTERCEPT, WORD_FITS, EvidenceModel
 from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import load_verifier
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
 from meve.retrieval._evidence_scores import EvidenceScores
 from meve.testing.evidence_contract import EvidenceContract, PriorContract
+from meve.testing.fakes import WordEmbedder
 from meve.testing.tiny_models import save_tiny_model
 from meve.types import LabelledPair
 
 TEXTS = ["Tomatoes need water in the morning.", "Bread needs flour and water.", "The tower is 330 metres tall."]
+MANY = [*TEXTS, *(f"Water number {n} is wet." for n in range(5))]
 QUESTION = "When do tomatoes need water?"
 
 
 @pytest.fixture(scope="module")
 def shipped() -> EvidenceModel:
     return EvidenceModel.load(VERIFIER_FOLDER / WITH_MINILM / EVIDENCE)
+
+
+@pytest.fixture(scope="module")
+def of_words() -> EvidenceModel:
+    return EvidenceModel.load(VERIFIER_FOLDER / WITH_WORDS / EVIDENCE)
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +45,12 @@ class TestShipped(EvidenceContract):
     @pytest.fixture
     def evidence(self, shipped: EvidenceModel) -> EvidenceModel:
         return shipped
+
+
+class TestWords(EvidenceContract):
+    @pytest.fixture
+    def evidence(self, of_words: EvidenceModel) -> EvidenceModel:
+        return of_words
 
 
 class TestIsotonic(EvidenceContract):
@@ -55,7 +68,7 @@ class TestShippedPrior(PriorContract):
 class TestStaticPrior(PriorContract):
     @pytest.fixture
     def prior(self) -> FittedPrior:
-        return FittedPrior.load(VERIFIER_FOLDER / PRIOR)
+        return FittedPrior.load(VERIFIER_FOLDER / WITH_WORDS / PRIOR)
 
 
 @pytest.mark.parametrize("change", [{"cosine": -1.0}, {"cosine": float("nan")}, {"more": 1.0}])
@@ -65,9 +78,17 @@ def test_invalid_weights_raise(shipped: EvidenceModel, change: dict[str, float])
         replace(shipped, fits=fits)
 
 
-def test_model_is_read_as_written_and_damaged_file_raises(shipped: EvidenceModel, tmp_path: Path) -> None:
+def test_model_of_any_embedder_needs_fits_without_cosines(shipped: EvidenceModel) -> None:
+    with pytest.raises(ConfigurationError, match=r"needs for logit\+keywords an intercept and weights"):
+        replace(shipped, embedder=None)
+
+
+def test_model_is_read_as_written_and_damaged_file_raises(
+    shipped: EvidenceModel, of_words: EvidenceModel, tmp_path: Path
+) -> None:
     file = tmp_path / "evidence.json"
-    for model in (shipped, shipped.with_calibration(IsotonicCalibration(raw=(0.0, 1.0), probability=(0.1, 0.9)))):
+    other = shipped.with_calibration(IsotonicCalibration(raw=(0.0, 1.0), probability=(0.1, 0.9)))
+    for model in (shipped, of_words, other):
         file.write_text(json.dumps(model.to_dict()), "utf-8")
         assert EvidenceModel.load(file) == model
     file.write_text("{", "utf-8")
@@ -79,7 +100,7 @@ def test_model_is_read_as_written_and_damaged_file_raises(shipped: EvidenceModel
 
 
 def test_verdict_is_made_of_what_the_trace_shows(retriever: Retriever, shipped: EvidenceModel) -> None:
-    many = Retriever.from_texts([*TEXTS, *(f"Water number {n} is wet." for n in range(5))], embedder="minilm")
+    many = Retriever.from_texts(MANY, embedder="minilm")
     for chosen, sources, names in ((many, "hybrid", FITS[0]), (many, "dense", FITS[1]), (retriever, "hybrid", FITS[1])):
         for candidate in chosen.retrieve(QUESTION, sources=sources, exact=True).trace.candidates:
             assert set(names) == set(FITS[0]) & set(candidate.scores)
@@ -98,12 +119,38 @@ def test_verdicts_of_a_batch_are_those_of_all(retriever: Retriever) -> None:
     assert scored == {i: scores[i] for i in scored}
 
 
-def test_other_embedder_leaves_verdict_to_the_verifier() -> None:
-    other = Retriever.from_texts(TEXTS, embedder="static")
-    trace = other.retrieve(QUESTION).trace
-    expected = sorted(load_shipped_verifier().score(QUESTION, TEXTS).tolist())
-    assert sorted(c.scores["verifier"] for c in trace.candidates) == pytest.approx(expected)
-    assert not any({"logit", "cosine", "keywords"} & set(c.scores) for c in trace.candidates)
+@pytest.mark.parametrize("embedder", ["static", WordEmbedder()], ids=["static", "own"])
+def test_with_another_embedder_the_verdict_weighs_keyword_scores_but_no_cosines(
+    embedder: str | WordEmbedder, of_words: EvidenceModel
+) -> None:
+    other = Retriever.from_texts(MANY, embedder=embedder)
+    trace = other.retrieve(QUESTION, exact=True).trace
+    assert {phase.name: phase.settings for phase in trace.phases}["verify"]["evidence"] == "meve-evidence-2"
+    weights = of_words.fits["+".join(WORD_FITS[0])]
+    for candidate in trace.candidates:
+        assert "cosine" not in candidate.scores
+        total = weights[INTERCEPT] + sum(weights[name] * candidate.scores[name] for name in WORD_FITS[0])
+        assert candidate.scores["verifier"] == pytest.approx(1 / (1 + np.exp(-total)), abs=1e-5)
+
+
+def test_with_another_embedder_a_passage_counts_for_less_beside_one_with_more_of_the_words() -> None:
+    """The logit is the same, since the verifier reads question and passage alone."""
+    corpora = (MANY, [*MANY, "When do tomatoes need water, when do tomatoes need water?"])
+    one, two = (
+        {r.get(c.id).text: c.scores for c in r.retrieve(QUESTION, exact=True, redundancy=1.0).trace.candidates}
+        for r in (Retriever.from_texts(texts, embedder="static") for texts in corpora)
+    )
+    assert one[TEXTS[0]]["logit"] == two[TEXTS[0]]["logit"]
+    assert one[TEXTS[0]]["keywords"] == 1 > two[TEXTS[0]]["keywords"]
+    assert one[TEXTS[0]]["verifier"] > two[TEXTS[0]]["verifier"]
+
+
+@pytest.mark.parametrize(("texts", "sources"), [(MANY, "dense"), (TEXTS, "hybrid")], ids=["vectors", "few hits"])
+def test_without_keyword_scores_and_fitted_cosines_the_verifier_judges_alone(texts: list[str], sources: str) -> None:
+    other = Retriever.from_texts(texts, embedder="static")
+    trace = other.retrieve(QUESTION, sources=sources, exact=True).trace
+    expected = load_shipped_verifier().score(QUESTION, [other.get(c.id).text for c in trace.candidates])
+    assert [c.scores["verifier"] for c in trace.candidates] == pytest.approx(expected.tolist(), abs=1e-6)
 
 
 def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
@@ -295,6 +342,28 @@ def test_calibrated_evidence_keeps_the_shipped_estimate(
     before, after, pairs = calibrated
     old, new = (r.retrieve(pairs[0].query).trace.sufficiency for r in (before, after))
     assert old["estimator"] == new["estimator"] == "meve-sufficiency-2"
+
+
+def test_calibration_with_another_embedder_keeps_keyword_scores_and_estimate(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]], tmp_path: Path
+) -> None:
+    *_, pairs = calibrated
+    texts = list(dict.fromkeys(pair.passage for pair in pairs))
+    other = Retriever.from_texts(texts, embedder="static")
+    before = other.retrieve(pairs[0].query, exact=True).trace
+    other.calibrate(pairs)
+    other.save(tmp_path / "index")
+    for after in (other, Retriever.load(tmp_path / "index")):
+        fitted, own = after.engine.make_scorer().calibration, after.verifier.calibration
+        assert (fitted.to_dict()["pairs"], own) == (len(pairs), load_shipped_verifier().calibration)
+        trace = after.retrieve(pairs[0].query, exact=True).trace
+        new = {c.id: c.scores for c in trace.candidates}
+        for candidate in before.candidates:
+            score = candidate.scores["verifier"]
+            expected = fitted.apply(np.array([np.log(score) - np.log1p(-score)], np.float32))[0]
+            assert new[candidate.id]["verifier"] == pytest.approx(expected, abs=1e-4)
+            assert new[candidate.id]["keywords"] == candidate.scores["keywords"]
+        assert trace.sufficiency["estimator"] == before.sufficiency["estimator"] == "meve-sufficiency-1"
 
 
 def test_index_takes_the_newer_calibration_of_its_model(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Test the sufficiency estimate."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibrat
 from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.sufficiency import (
     FEATURES,
+    LogitEstimator,
     RecalibratedEstimator,
     SufficiencyEstimator,
     extract_context_features,
@@ -80,6 +83,22 @@ def test_another_calibration_leaves_the_estimate_as_it_was():
     question = "how high is the glass tower"
     assert again.estimate(question, after) == pytest.approx(estimator.estimate(question, before), abs=1e-3)
     assert abs(estimator.estimate(question, after) - estimator.estimate(question, before)) > 0.01
+
+
+def test_further_evidence_leaves_the_estimate_as_it_was():
+    result, labels = make_contexts(200)
+    estimator = fit_sufficiency(result, labels, name="e", verifier="v")
+    fitted = PlattCalibration(slope=1.3, intercept=0.2)
+    reads_logits = LogitEstimator(estimator, fitted=fitted)
+    assert (reads_logits.name, reads_logits.threshold) == (estimator.name, estimator.threshold)
+    assert reads_logits.estimate("q", []) == 0.0
+    raw = np.array([2.0, -1.0], dtype=np.float32)
+    alone = [passage(s, "glass tower", verified=n == 0, n=n) for n, s in enumerate(fitted.apply(raw).tolist())]
+    weighed = [replace(p, score=0.3, verified=False, logit=float(x)) for p, x in zip(alone, raw, strict=True)]
+    question = "how high is the glass tower"
+    assert reads_logits.estimate(question, weighed) == pytest.approx(estimator.estimate(question, alone))
+    assert abs(estimator.estimate(question, weighed) - estimator.estimate(question, alone)) > 0.01
+    assert reads_logits.estimate(question, alone) == estimator.estimate(question, alone), "no logit is known"
 
 
 def test_where_a_calibration_is_flat_the_estimate_is_on_the_low_side():

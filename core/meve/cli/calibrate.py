@@ -45,8 +45,8 @@ def calibrate_command(
 ) -> None:
     """Fit probabilities to labelled pairs.
 
-    Also chooses a threshold, and saves both in the index or a file. In an index with the default models, the verdict of
-    verifier, cosine and keyword score together is calibrated.
+    Also chooses a threshold, and saves both in the index or a file. With the verifier that ships, the
+    verdict of its score, keyword score and, by MiniLM's vectors, cosine together is calibrated.
     """
     if (index is None) == (verifier is None and to is None):
         raise typer.BadParameter("give either --index DIR or --verifier NAME")

@@ -7,7 +7,7 @@ from typing import Any
 
 from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.evidence import EvidenceModel
-from meve.components.sufficiency import RecalibratedEstimator, SufficiencyEstimator
+from meve.components.sufficiency import LogitEstimator, RecalibratedEstimator, SufficiencyEstimator
 from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import SHIPPED_VERIFIER
 from meve.components.verifiers._shipped import VERIFIER_FOLDER
@@ -17,6 +17,8 @@ from meve.ports import Calibration, EvidenceCombiner
 EVIDENCE, SUFFICIENCY, PRIOR = "evidence.json", "sufficiency.json", "prior.json"
 WITH_MINILM = "minilm"
 """The folder of the models that were fitted to verdicts with the evidence of MiniLM's vectors."""
+WITH_WORDS = "words"
+"""The folder of those for any other embedder, fitted to verdicts with keyword scores and without cosines."""
 
 _read_evidence = cache(EvidenceModel.load)
 _read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPrior.load)
@@ -24,7 +26,7 @@ _read_estimator, _read_prior = cache(SufficiencyEstimator.load), cache(FittedPri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModels:
-    """The models that ship for one verifier and embedder, fitted to the verdicts of both; None where none ships."""
+    """The models that ship for one verifier and embedder; None where none ships."""
 
     evidence: EvidenceModel | None = None
     prior: FittedPrior | None = None
@@ -44,19 +46,14 @@ def find_fitted_models(verifier: str, calibration: Mapping[str, Any], embedder: 
     own = _read_own_calibration()
     if verifier != SHIPPED_VERIFIER or own is None or calibration != own.to_dict():
         return FittedModels()
-    if embedder == SHIPPED_MINILM:
-        folder = VERIFIER_FOLDER / WITH_MINILM
-        return FittedModels(
-            evidence=_read_evidence(folder / EVIDENCE),
-            prior=_read_prior(folder / PRIOR),
-        )
-    prior = _read_prior(VERIFIER_FOLDER / PRIOR)
-    return FittedModels(prior=prior if prior.embedder == embedder else None)
+    folder = VERIFIER_FOLDER / (WITH_MINILM if embedder == SHIPPED_MINILM else WITH_WORDS)
+    prior = _read_prior(folder / PRIOR)
+    return FittedModels(evidence=_read_evidence(folder / EVIDENCE), prior=prior if prior.embedder == embedder else None)
 
 
 def find_estimator(
     verifier: str, calibration: Calibration, embedder: str, evidence: EvidenceCombiner | None = None
-) -> SufficiencyEstimator | RecalibratedEstimator | None:
+) -> SufficiencyEstimator | RecalibratedEstimator | LogitEstimator | None:
     """Return the sufficiency estimate that ships for a verifier and an embedder; None for another verifier.
 
     Under another calibration it reads the probabilities as they were when it was fitted.
@@ -74,9 +71,11 @@ def find_estimator(
     if verifier != SHIPPED_VERIFIER or own is None:
         return None
     is_own = calibration.to_dict() == own.to_dict()
-    if embedder != SHIPPED_MINILM or (evidence is None and not is_own):  # the verifier judges alone
-        alone = _read_estimator(VERIFIER_FOLDER / SUFFICIENCY)
-        return alone if is_own else RecalibratedEstimator(alone, given=calibration, fitted=own)
+    alone = _read_estimator(VERIFIER_FOLDER / SUFFICIENCY)
+    if evidence is None and not is_own:  # the verifier judges alone
+        return RecalibratedEstimator(alone, given=calibration, fitted=own)
+    if embedder != SHIPPED_MINILM:
+        return LogitEstimator(alone, fitted=own)
     folder = VERIFIER_FOLDER / WITH_MINILM
     shipped, estimator = _read_evidence(folder / EVIDENCE), _read_estimator(folder / SUFFICIENCY)
     if evidence is None:

@@ -17,7 +17,9 @@ INPUTS = ("logit", "cosine", "keywords")
 """`logit`: the verifier's raw score. `cosine`: of query and passage, in [-1, 1]. `keywords`: the keyword score divided
 by the best of this query, in [0, 1]; 0 for a passage without a word of the query, NaN where it is unknown."""
 FITS = (INPUTS, ("logit", "cosine"))
-"""The sets of inputs that an evidence model is fitted for: with the keyword score, and without."""
+"""The sets of inputs that an evidence model of an embedder is fitted for: with the keyword score, and without."""
+WORD_FITS = (("logit", "keywords"), ("logit",))
+"""The same for a model of any embedder, which reads no cosine."""
 INTERCEPT = "intercept"
 PLAIN_SIGMOID = PlattCalibration()
 
@@ -33,8 +35,8 @@ class EvidenceModel:
     name: str
     verifier: str
     """The name of the verifier whose logits it was fitted on; it is valid for that verifier only."""
-    embedder: str
-    """The name of the embedder whose cosines it was fitted on."""
+    embedder: str | None
+    """The name of the embedder whose cosines it was fitted on; None for any embedder, whose cosines it doesn't read."""
     fits: Mapping[str, Mapping[str, float]]
     """Weights and intercept by the inputs' names, joined by `+`."""
     fitted_on: str = ""
@@ -42,7 +44,7 @@ class EvidenceModel:
     """The map from the weighted sum of the inputs to a probability; by default the plain sigmoid."""
 
     def __post_init__(self) -> None:
-        for inputs in FITS:
+        for inputs in self._sets:
             weights = self.fits.get("+".join(inputs), {})
             if (
                 set(weights) != {*inputs, INTERCEPT}
@@ -66,13 +68,17 @@ class EvidenceModel:
         """Return the weighted sums of the inputs, shape (n,); `calibration` maps them to probabilities.
 
         Args:
-            inputs: `logit`, `cosine` and `keywords`, each of shape (n,). Where `keywords` is NaN, the fit without it
-                counts.
+            inputs: `logit`, `keywords` and, unless the model is for any embedder, `cosine`, each of shape (n,). Where
+                `keywords` is NaN, the fit without it counts.
         """
         unknown = np.isnan(inputs["keywords"])
         filled = {**inputs, "keywords": np.where(unknown, 0.0, inputs["keywords"])}
-        complete, partial = (self._sum(filled, names) for names in FITS)
+        complete, partial = (self._sum(filled, names) for names in self._sets)
         return np.asarray(np.where(unknown, partial, complete), dtype=np.float32)
+
+    @property
+    def _sets(self) -> tuple[Sequence[str], Sequence[str]]:
+        return FITS if self.embedder else WORD_FITS
 
     def _sum(self, inputs: Mapping[str, FloatArray], names: Sequence[str]) -> FloatArray:
         weights = self.fits["+".join(names)]

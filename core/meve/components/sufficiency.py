@@ -14,6 +14,8 @@ from meve.types import ContextPassage, FloatArray
 
 EDGE = 1e-3
 """Probabilities are clipped to [EDGE, 1 - EDGE] before their logit is taken."""
+HALF = 0.5
+"""The probability from which a verifier that judges alone takes a passage."""
 FEWEST = 40
 """The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
 
@@ -115,6 +117,42 @@ class RecalibratedEstimator:
         scores = np.array([p.score or 0.0 for p in passages], dtype=np.float32)
         known = self.fitted.apply(_invert(self.given, scores)).tolist() if len(scores) else []
         return self.inner.estimate(query, [replace(p, score=s) for p, s in zip(passages, known, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class LogitEstimator:
+    """An estimate that was fitted to a verifier's own probabilities, for verdicts that weigh other evidence too.
+
+    It reads the passages as the verifier alone judges them, by their logits, so neither that evidence nor its
+    calibration changes what an estimate means.
+
+    Args:
+        inner: the fitted estimate.
+        fitted: the calibration of the verifier when it was fitted.
+    """
+
+    inner: SufficiencyEstimator
+    fitted: Calibration
+
+    @property
+    def name(self) -> str:
+        """The name of the fitted estimate."""
+        return self.inner.name
+
+    @property
+    def threshold(self) -> float:
+        """The threshold of the fitted estimate."""
+        return self.inner.threshold
+
+    def estimate(self, query: str, passages: Sequence[ContextPassage]) -> float:
+        """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
+        return self.inner.estimate(query, [self._judge_alone(passage) for passage in passages])
+
+    def _judge_alone(self, passage: ContextPassage) -> ContextPassage:
+        if passage.logit is None:
+            return passage
+        score = float(self.fitted.apply(np.array([passage.logit], dtype=np.float32))[0])
+        return replace(passage, score=score, verified=score >= HALF, logit=None)
 
 
 def _invert(calibration: Calibration, probabilities: FloatArray) -> FloatArray:

@@ -28,9 +28,9 @@ UNREAD = "unread_windows"
 class VerifierScorer:
     """The probabilities of a verifier.
 
-    An evidence model, if given, judges by the verifier's logits together with cosines and keyword scores. The cosine of
-    a passage that may answer is at least that of its best sentence, since the vector of several topics resembles none
-    of them. A verifier that judges by embeddings uses the stored vectors.
+    An evidence model, if given, judges by the verifier's logits together with keyword scores and, if it was fitted to
+    the embedder, cosines. The cosine of a passage that may answer is at least that of its best sentence, since the
+    vector of several topics resembles none of them. A verifier that judges by embeddings uses the stored vectors.
 
     Args:
         verifier: reads query and passages.
@@ -57,17 +57,16 @@ class VerifierScorer:
             if embedder is not None and isinstance(verifier, VectorVerifier) and _is_same(verifier.embedder, embedder)
             else None
         )
+        of_embedder = None if embedder is None else embedder.name
         matches = (
-            evidence is not None
-            and embedder is not None
-            and (embedder.name, verifier.name) == (evidence.embedder, evidence.verifier)
+            evidence is not None and evidence.verifier == verifier.name and evidence.embedder in {None, of_embedder}
         )
         self.combiner = evidence if matches else None
 
     @property
     def reads_vectors(self) -> bool:
         """Whether scores are computed from the candidates' vectors."""
-        return self._vectors is not None or self.combiner is not None
+        return self._vectors is not None or (self.combiner is not None and self.combiner.embedder is not None)
 
     @property
     def evidence(self) -> str:
@@ -134,10 +133,11 @@ class VerifierScorer:
                 logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
                 inputs["logit"] = validate_scores(logits, len(candidates), self.verifier.name)
                 scores = self.combiner.estimate(inputs)
-                if raised := self._raise_cosines(query, candidates, scores, inputs["cosine"]):
-                    inputs |= raised
-                    scores = self.combiner.estimate(inputs)
-                scores = self._without_understated(candidates, scores, inputs["logit"])
+                if self.combiner.embedder is not None:
+                    if raised := self._raise_cosines(query, candidates, scores, inputs["cosine"]):
+                        inputs |= raised
+                        scores = self.combiner.estimate(inputs)
+                    scores = self._without_understated(candidates, scores, inputs["logit"])
             else:
                 scores = validate_scores(self._scores(query, candidates), len(candidates), self.verifier.name)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
@@ -196,12 +196,20 @@ class VerifierScorer:
         return np.array([n or np.nan for n in unread], dtype=np.float32) if any(unread) else None
 
     def _find_evidence(self, query: Query, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
-        """Return cosines and keyword shares; nothing unless all candidates have vectors, as sentences don't."""
-        vectors = [c.vector for c in candidates if c.vector is not None]
-        if self.combiner is None or query.vector is None or not vectors or len(vectors) < len(candidates):
+        """Return the keyword shares, and the cosines if the combiner reads them.
+
+        Nothing if it reads them and not all candidates have vectors, as sentences don't.
+        """
+        if self.combiner is None:
             return {}
         shares = [np.nan if c.keyword_share is None else c.keyword_share for c in candidates]
-        return {"cosine": cosines(query.vector, np.array(vectors)), "keywords": np.array(shares, dtype=np.float32)}
+        words = {"keywords": np.array(shares, dtype=np.float32)}
+        if self.combiner.embedder is None:
+            return words
+        vectors = [c.vector for c in candidates if c.vector is not None]
+        if query.vector is None or not vectors or len(vectors) < len(candidates):
+            return {}
+        return {"cosine": cosines(query.vector, np.array(vectors)), **words}
 
     def _scores(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         stored = [c.vector for c in candidates if c.vector is not None]

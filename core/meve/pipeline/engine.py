@@ -65,8 +65,8 @@ class Engine:
     tokens: TokenCounter
     config: RetrieverConfig = field(default_factory=RetrieverConfig)
     evidence: EvidenceCombiner | None = None
-    """Combines the verifier's logits with cosines and keyword scores; by default the one fitted to the models that
-    ship."""
+    """Combines the verifier's logits with keyword scores and cosines; by default the one fitted to the verifier that
+    ships and to MiniLM's vectors, or, with any other embedder, to no vectors."""
     estimator: Estimator | None = None
     """Estimates whether a context suffices; by default the one fitted to the verifier and the evidence that ship, which
     holds under another calibration too."""

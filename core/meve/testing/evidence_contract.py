@@ -44,7 +44,7 @@ class EvidenceContract:
     def test_names_are_not_blank(self, evidence: EvidenceCombiner) -> None:
         assert evidence.name.strip()
         assert evidence.verifier.strip()
-        assert evidence.embedder.strip()
+        assert evidence.embedder is None or evidence.embedder.strip()
 
     @pytest.mark.parametrize("keywords", [SHARES, UNKNOWN], ids=["keywords", "no keywords"])
     @pytest.mark.parametrize(("name", "rising"), [("logit", LOGITS), ("cosine", COSINES), ("keywords", SHARES)])
