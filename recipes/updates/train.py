@@ -3,11 +3,11 @@
     python -m recipes.updates.train --data DATA --base MODEL --work WORK --to FOLDER
     python -m recipes.updates.train --further second --base MODEL --work WORK --to FOLDER
     python -m recipes.updates.train --further third --base MODEL --work WORK --to FOLDER
-    python -m recipes.updates.train --further fourth --base MODEL --work WORK --to FOLDER
+    python -m recipes.updates.train --further fourth --data DATA --base MODEL --work WORK --to FOLDER
 
 MODEL is the weights for torch (`meve.training.onnx_dequantize`) of the shipped verifier, or with `--further` those that
-the training before left in WORK (the fourth had those of the shipped graph); the third one and the fourth take a minute
-of one core each. WORK keeps the training, which is
+the training before left in WORK (the fourth had those of the graph that shipped then); the third one takes a minute of
+one core, the fourth a quarter of an hour of two with AMX. WORK keeps the training, which is
 resumed if interrupted. FOLDER gets a graph of 8-bit weights and a Platt calibration on a tenth of the records, which
 are held out of training; their measures are printed. `onnx/model.onnx` and `calibration.json` are what ships.
 """
@@ -19,6 +19,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,15 +68,12 @@ MIXES = {
     "third": {
         "everyday": 1_000, "newer": 50, "ordinary": 100, "read": 200, "attributes": 1_500, "talk": 300, "random": 50,
     },
-    "fourth": {
-        "chat": 2_000, "everyday": 600, "newer": 300, "ordinary": 300, "read": 700, "attributes": 900, "talk": 500,
-        "random": 100,
-    },
 }  # fmt: skip
 """The numbers of pairs of each kind that the second and the third training read.
 
 The second one was run before the records of everyday life and the last 30 rows of talk were written.
 """
+FOURTH = "fourth"
 SAMPLED = 200
 """The number of pairs of records on which activations are measured, and rankings compared.
 
@@ -87,15 +85,20 @@ def main() -> None:
     """Train, quantise, calibrate and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--further", choices=MIXES)
+    parser.add_argument("--further", choices=[*MIXES, FOURTH])
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    if given.data is None and not given.further:
-        parser.error("the first training needs --data")
+    if given.data is None and given.further not in MIXES:
+        parser.error("the first training and the fourth need --data")
     rng = random.Random(SEED)
-    pairs = mix_pairs(MIXES[given.further], rng) if given.further else gather_pairs(given.data, rng)
+    if given.further in MIXES:
+        pairs, config = mix_pairs(MIXES[given.further], rng), FURTHER
+    elif given.further:
+        pairs, config = gather_all_pairs(given.data, rng), replace(CONFIG, epochs=1, max_length=FURTHER.max_length)
+    else:
+        pairs, config = gather_pairs(given.data, rng), CONFIG
     print(f"{len(pairs):,} pairs, {sum(p.relevant for p in pairs):,} of them end the older one")
     started = time.monotonic()
 
@@ -103,7 +106,7 @@ def main() -> None:
         if done % 50 == 0:
             print(f"step {done:,} of {steps:,} after {time.monotonic() - started:.0f} s", flush=True)
 
-    trained = fine_tune(given.base, pairs, given.work, FURTHER if given.further else CONFIG, report)
+    trained = fine_tune(given.base, pairs, given.work, config, report)
     held_out = list(make_pairs([record for record in read_records() if is_held_out(record)]))
     rng = random.Random(SEED)
     samples = rng.sample(list(make_pairs(read_known())), SAMPLED)
@@ -119,11 +122,23 @@ def gather_pairs(data: Path, rng: random.Random) -> list[LabelledPair]:
     return [*make_pairs(known), *others, *make_attribute_pairs(ATTRIBUTES, rng)]
 
 
+def gather_all_pairs(data: Path, rng: random.Random) -> list[LabelledPair]:
+    """Return the pairs of the fourth training: those of all records, of running talk twice, and some of other kinds."""
+    known, chat = read_known(), list(make_pairs(read_known(("chat",))))
+    embedder = resolve_embedder("minilm")
+    pairs = [*make_pairs(known), *chat]
+    pairs += rng.sample(list(make_attribute_pairs(ATTRIBUTES, rng)), 3_000)
+    pairs += rng.sample(list(make_talk_pairs(known, rng)), 4_000)
+    pairs += make_random_pairs(known, 600, rng)
+    pairs += rng.sample(list(make_unrelated_pairs(known, embedder, rng)), 3_000)
+    pairs += make_dialogue_pairs(data / "train" / "persona_chat_synthetic.jsonl.gz", embedder, 2_000, rng)
+    return pairs
+
+
 def mix_pairs(mix: Mapping[str, int], rng: random.Random) -> list[LabelledPair]:
     """Return the pairs of a further training: so many of each kind."""
     known = read_known()
     kinds = {
-        "chat": list(make_pairs(read_known(("chat",)))),
         "everyday": list(make_pairs(read_known(("everyday",)))),
         "newer": list(make_pairs(read_known(NEWER))),
         "ordinary": list(make_pairs(read_known(("ordinary",)))),
