@@ -28,6 +28,7 @@ from meve.components._text_splitter import TextSplitter, read_window
 from meve.components.verifiers import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._shipped import VERIFIER_FOLDER
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import SEED
@@ -101,14 +102,15 @@ def load_session(graph: Path, options: onnxruntime.SessionOptions) -> onnxruntim
 
 
 def run_graph(verifier: Path, session: Any) -> Way:
-    """Return the scores of pairs that are read one by one."""
+    """Return a function to score the pairs of one question, read one by one."""
     runtime = OnnxRuntime(
         session,
         splitter=TextSplitter.from_folder(verifier),
         window=read_window(verifier),
         name="verifier",
     )
-    return lambda pairs: [float(scores[0]) for scores in runtime.logits([[pair] for pair in pairs])]
+    model = CrossEncoderVerifier(runtime, name="verifier", batch_size=1, cache_size=0)
+    return lambda pairs: model.raw_scores(pairs[0][0], [passage for _, passage in pairs]).tolist()
 
 
 class OpenVino:
