@@ -23,6 +23,7 @@ PARTS = [
     ("I'm applying at Delft and at Ghent.", "Delft turned me down."),
     ("I write mostly Java, some Perl for reports.", "I'm done with Perl."),
     ("My flatmates are Ida and Per.", "Our new flatmate is Jo."),
+    ("I live in a flat by the canal with two flatmates.", "My flatmates are Ida and Per."),
     ("On Sundays we open at 9.", "We open on Wednesdays again."),
     ("My name is Hana and I paint.", "I gave up the studio."),
     ("I'm Oskar, a carpenter from Turku.", "I swapped the van for an estate car."),

@@ -39,7 +39,7 @@ ALONE = 0.75
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
-UNANNOUNCED = 0.85
+UNANNOUNCED = 0.92
 """The least probability at which the model alone decides if the newer statement has no word of a change."""
 EACH_CLAUSE = 0.5
 """The least probability of each clause of an older statement that the model alone replaces."""
@@ -241,12 +241,13 @@ def _ends_another(old: Claim, new: Claim) -> bool:
 def _adds_detail(old: Claim, new: Claim) -> bool:
     """Return whether one statement introduces a thing or a person, and the other tells more of it.
 
-    "I have a dog" and "my dog is a vizsla", or "my boss is Tom" and "my boss has a new office".
+    "I have a dog" and "my dog is a vizsla", "I live with two flatmates" and "my flatmates are Ida and Per", or "my boss
+    is Tom" and "my boss has a new office".
     """
     if old.first_verb in COPULAS and tells_more_of_a_role(old, new):
         return not (new.ended or new.names)
     is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
-    return is_described and old.introduces and not new.cues
+    return is_described and not new.cues and (old.introduces or bool(new.names))
 
 
 def _tells_more(old: Claim, new: Claim) -> bool:
