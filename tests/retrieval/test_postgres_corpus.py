@@ -1,6 +1,8 @@
 """Collections in PostgreSQL: the graph of the vectors, and changes that the server rolls back."""
 
 import uuid
+from collections import Counter
+from functools import partial
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import numpy as np
@@ -8,9 +10,11 @@ import pytest
 
 from meve import Passage, Retriever
 from meve._formulas import normalize
+from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import StorageError
 from meve.filters import Filter
-from meve.retrieval._server_corpus import postgres
+from meve.retrieval._server_corpus import postgres, postgres_scores
+from meve.retrieval._server_corpus.postgres_scores import match_reaching
 from meve.testing.corpus_contract import LOW
 from meve.testing.fakes import WordEmbedder
 from tests.fake_components import make_components
@@ -154,3 +158,49 @@ def test_role_that_cannot_create_pgvector_is_told_who_can(postgres_url, make_ove
 def server_of(url):
     """Return the parameters of a URL without the schema of the test."""
     return "&".join(each for each in urlsplit(url).query.split("&") if not each.startswith("options="))
+
+
+def test_best_by_words_are_those_of_all_that_the_index_leaves_out(postgres_url, make_over, monkeypatch):
+    """The scores are those of the embedded index, also where most passages with a word are never scored."""
+    monkeypatch.setattr(postgres_scores, "FIRST_READ", 50)
+    random = np.random.default_rng(3)
+    words, chances = [f"word{n}" for n in range(60)], 1 / np.arange(1, 61)
+    draw = partial(random.choice, words, p=chances / chances.sum())
+    texts = [" ".join(draw(random.integers(3, 30))) for _ in range(1_500)]
+    retriever = make_over(postgres_url, "docs", **make_components())
+    retriever.add(texts)
+    embedded = Bm25Index()
+    embedded.add(np.arange(len(texts)), texts)
+    server = retriever._corpus.server
+    scored, inner = [], server._score
+    monkeypatch.setattr(server, "_score", lambda *given: (scored.append(given[1]), inner(*given))[1])
+    for length in (1, 2, 3, 4, 6, 8, 12, 20, 40):
+        for _ in range(8):
+            question = " ".join(draw(length))
+            hits = server.by_words(Counter(question.split()), 10, None)
+            _, scores = embedded.search(question, 10)
+            assert [hit.score for hit in hits] == pytest.approx(scores.tolist(), rel=1e-5)
+    assert sum("&" in "".join(matching) for matching in scored) > 20
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 30])
+def test_query_matches_every_text_whose_words_reach_a_sum(postgres_url, count):
+    """And no other, of few words."""
+    random = np.random.default_rng(count)
+    factors = {f"w'{n}": float(factor) for n, factor in enumerate(-np.sort(-random.exponential(size=count)))}
+    whole = sum(factors.values())
+    texts = [[word for word in factors if random.random() < 0.5] for _ in range(200)]
+    with psycopg.connect(postgres_url) as connection:
+        for least in np.linspace(0.05, 1, 12) * whole:
+            query = match_reaching(least, factors)
+            if query is None:
+                assert count > 8
+                continue
+            matched = [
+                connection.execute("SELECT array_to_tsvector(%s::text[]) @@ %s::tsquery", (text, query)).fetchone()[0]
+                for text in texts
+            ]
+            reaching = [sum(factors[word] for word in text) >= least for text in texts]
+            assert all(match or not reach for match, reach in zip(matched, reaching, strict=True))
+            assert matched == reaching or count > 5
+        assert sum(matched) < len(texts)

@@ -22,7 +22,7 @@ from meve.errors import PassageError, StorageError
 from meve.filters import Filter
 from meve.retrieval._corpus import check_change
 from meve.retrieval._server_corpus.postgres_filters import is_storable, make_condition
-from meve.retrieval._server_corpus.postgres_scores import count_next, make_scores
+from meve.retrieval._server_corpus.postgres_scores import count_next, make_scores, match_any, match_reaching
 from meve.retrieval._server_corpus.postgres_tables import LOCK, open_tables
 from meve.retrieval._server_corpus.records import About, Hit, Record, Words
 from meve.types import FloatArray, Passage
@@ -249,36 +249,43 @@ class PostgresServer:
     def by_words(self, words: Words, limit: int, where: Filter | None) -> list[Hit]:
         """Return at most `limit` passages with one of the words, by falling BM25 score; `where` as for `nearest`.
 
-        Passages with the rarest words are scored first. Once the last of the best exceeds what the other words can add
-        together, no passage without a word read so far can be among them.
+        Passages with the rarest words are scored first. Then only those can be among the best whose words together can
+        reach the last of these scores; the index finds them.
 
         Source: Turtle and Flood, Query Evaluation: Strategies and Optimizations (1995): MaxScore.
         """
         condition, values = make_condition(where)
         with self._database.reading(_PLANNED) as rows:
-            weights, texts, passages, scoring = self._weigh(rows, words)
-            ranked = sorted(weights, key=lambda word: -weights[word])
+            factors, texts, passages, scoring = self._weigh(rows, words)
+            ranked = list(factors)
             read = 0
             hits: list[Hit] = []
             while read < len(ranked):
                 read = count_next(ranked, texts, read, passages)
-                rest = (K1 + 1.0) * sum(weights[word] for word in ranked[read:])
-                hits = self._score(rows, ranked[:read], weights, scoring, condition, values, limit)
-                if len(hits) == limit and hits[-1].score > rest:
+                matching = match_any(ranked[:read]) if read < len(ranked) else []
+                hits = self._score(rows, matching, factors, scoring, condition, values, limit)
+                if len(hits) < limit:
+                    continue
+                if sum(factors[word] for word in ranked[read:]) < hits[-1].score:
                     break
+                if query := match_reaching(hits[-1].score, factors):
+                    return self._score(rows, [query], factors, scoring, condition, values, limit)
         return hits
 
     def score_words(self, words: Words, ids: Sequence[str]) -> dict[str, float]:
         """Return the BM25 scores of those of these passages that have one of the words, by id."""
         with self._database.reading(_PLANNED) as rows:
-            weights, _, _, scoring = self._weigh(rows, words)
-            if not weights:
+            factors, _, _, scoring = self._weigh(rows, words)
+            if not factors:
                 return {}
-            hits = self._score(rows, list(weights), weights, scoring, "id = ANY(?)", [list(ids)], len(ids))
+            hits = self._score(rows, [], factors, scoring, "id = ANY(?)", [list(ids)], len(ids))
         return {hit.passage.id: hit.score for hit in hits}
 
     def _weigh(self, rows: Rows, words: Words) -> tuple[dict[str, float], dict[str, int], int, tuple[float, float]]:
-        """Return each known word's weight and number of passages, the number of all, and the BM25 norm's parts."""
+        """Return the most that each known word adds to a score, the largest first, and its number of passages.
+
+        Then come the number of all passages, and the parts of the BM25 norm.
+        """
         times = Counter({_lexeme(word): count for word, count in words.items()})
         found = rows.execute(
             f"SELECT c.passages, c.words, w.word, w.texts FROM meve_corpora c JOIN {self._words} w "
@@ -291,17 +298,17 @@ class PostgresServer:
         texts = {word: count for _, _, word, count in found}
         idf = bm25_idf(np.array(list(texts.values())), total).tolist()
         none, one = bm25_norm(np.arange(2), length / total, K1, B).tolist()
-        weights = {word: times[word] * weight for word, weight in zip(texts, idf, strict=True)}
-        return weights, texts, total, (none, one - none)
+        factors = {word: (K1 + 1.0) * times[word] * weight for word, weight in zip(texts, idf, strict=True)}
+        ranked = dict(sorted(factors.items(), key=lambda each: -each[1]))
+        return ranked, texts, total, (none, one - none)
 
     def _score(
-        self, rows: Rows, needed: Sequence[str], weights: dict[str, float], scoring: tuple[float, float],
+        self, rows: Rows, matching: Sequence[str], factors: dict[str, float], scoring: tuple[float, float],
         condition: str, values: Iterable[Any], limit: int,
     ) -> list[Hit]:  # fmt: skip
-        """Return the best passages that have one of the needed words, scored by all weighted words."""
-        factors = {word: weight * (K1 + 1.0) for word, weight in weights.items()}
+        """Return the best passages by the words of these factors; `matching` as for `make_scores`."""
         norms = f"(SELECT *, {scoring[0]!r}::float8 + {scoring[1]!r}::float8 * length AS norm FROM {self._table})"
-        scores, given = make_scores(norms, factors, needed, condition, list(values))
+        scores, given = make_scores(norms, factors, matching, condition, list(values))
         found = rows.execute(
             f"SELECT {_COLUMNS}, score FROM ({scores} ORDER BY score DESC, id LIMIT {limit}) best "
             f"JOIN {self._table} USING (id) ORDER BY score DESC, id",
