@@ -310,7 +310,7 @@ def test_a_move_that_may_be_over_ends_a_home_only_if_the_model_agrees(newer):
 
 
 def test_the_model_must_be_surer_of_statements_that_share_nothing():
-    pair = "I can't have kids.", "I'm pregnant!"
+    pair = "I order takeaway most evenings.", "I cook every night since I got the slow cooker."
     sure = TrainedUpdateJudge(alone=0.75).judge(*pair)
     assert sure.relation == "replaces"
     assert 0.85 < sure.probability < 0.925

@@ -247,7 +247,8 @@ def _adds_detail(old: Claim, new: Claim) -> bool:
     if old.first_verb in COPULAS and tells_more_of_a_role(old, new):
         return not (new.ended or new.names)
     is_described = bool(new.head & old.topics) and old.head.isdisjoint(new.head) and new.first_verb in COPULAS
-    return is_described and not new.cues and (old.introduces or bool(new.names))
+    names_several = new.first_verb == "are" and len(new.names) > 1
+    return is_described and not new.cues and (old.introduces or names_several)
 
 
 def _tells_more(old: Claim, new: Claim) -> bool:
