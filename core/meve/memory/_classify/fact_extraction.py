@@ -11,8 +11,8 @@ from meve.memory._classify.small_talk import (
     FIRST_PERSON,
     LAUGHTER,
     POLITE_WORDS,
-    WHEN_ALONE,
     is_small_talk,
+    tells_only_when,
 )
 from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
 from meve.memory._contradiction.lexicon import MONTHS
@@ -47,10 +47,10 @@ _QUESTION_MARKS = "?\uff1f\u061f\u037e"
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _OPENER = re.compile(
     rf"(?:(?:(?:(?:a+w+|a+h+|oh?|wow|whoa|woah|hey|hi|hello|yeah|yes|yep|yea|yup|nope|nah|ok|okay|sure|so|and|but|oof"
-    rf"|{LAUGHTER}|h+m+|m+|by\s+the\s+way|btw|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|on\s+second\s+thoughts?|as\s+for\s+me|same)\b"
+    rf"|{LAUGHTER}|h+m+|m+|by\s+the\s+way|btw|actually|absolutely|totally|definitely|exactly|true|maybe|not\s+now|on\s+second\s+thoughts?|as\s+for\s+me)\b"
     r"|(?:(?:(?:more|some|the)\s+)?(?:good|great|bad|sad|big|better|best|more|other|happy|wonderful|terrible)\s+news|news"
     r"|update)(?=\s*[:!.\u2013\u2014-])"
-    r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much"
+    r"|(?:no|well|right|cool|great|good|nice|fine|alright|perfect|awesome|amazing|same|sorry|thanks|thank\s+you)(?:\s+(?:so\s+much"
     r"|a\s+lot|again|(?-i:[A-Z]\w+)))?(?=[,.!-]))"
     r"(?:\s+(?:there|all|everyone)\b(?!['’]|\s+(?:is|are|was|were)\b))?(?:,?\s+(?-i:[A-Z]\w+)(?=[,!.-]))?|(?-i:[A-Z]\w+)(?=,\s+(?:that|you|it|i"
     r"|i'm)\b))[\s,.:!\u2013\u2014-]+)+",
@@ -88,7 +88,7 @@ _SUPPOSED_FURTHER = re.compile(
     r"(?:then\b|.*\b(?:would|could|might|wouldn't|couldn't)\b|.*\w'd\b)", re.IGNORECASE | re.DOTALL
 )
 _TOLD_FIRST = re.compile(
-    r"((?:(?:so|well|hi|hey|hello|ok|okay|yes|no)\b[\s,.!]*)*(?:i|i'm|i've|i'd|my|we|we're|we've|our)\b[^?]*?[,;:-]\s*)"
+    r"((?:(?:so|well|hi|hey|hello|ok|okay|yes|no)\b[\s,.!]*)*(?:i|i'm|i've|i'd|my|we|we're|we've|our)\b[^?]*?[,;-]\s*)"
     r"(?:(?:so|and|but|then)\s+)?(?:can|could|would|will|do|does|did|is|are|what|where|when|which|who|how|should"
     r"|may|any)\b"
     r"[^?]*\?\W*$",
@@ -128,7 +128,7 @@ def extract_statements(text: str) -> list[str]:
             said = _skip_opening(sentence)
             goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
             is_supposed = _is_supposition(said) or _is_supposition(sentence) or goes_on
-            is_further = (continues and (words(sentence)[:1] or [""])[0] in BACK_REFERENCES) or WHEN_ALONE.match(
+            is_further = (continues and (words(sentence)[:1] or [""])[0] in BACK_REFERENCES) or tells_only_when(
                 sentence
             )
             if is_supposed or not is_statement(sentence) or _is_talk(sentence, said, continues=continues):
@@ -201,7 +201,7 @@ def _is_talk(sentence: str, said: str, *, continues: bool) -> bool:
     """Return whether a sentence, or what it says behind its opening words, tells nothing lasting."""
     if _REMEMBER.match(said) or is_standing_wish(said) or _TOLD_BY_ASKING.match(said):
         return False
-    if WHEN_ALONE.match(said) and not FIRST_PERSON.search(said):
+    if tells_only_when(said) and not FIRST_PERSON.search(said):
         return not continues
     if _laughs_at_other(sentence, said) or _is_quotation(said):
         return True

@@ -26,11 +26,13 @@ both neither either such
 """
 BACK_REFERENCES = frozenset(_POINTERS.split())
 _IT = r"(?:it|that|this|them|these|those|so)"
+_GOOD = r"(?:good|great|nice|fine|perfect|fun)"
 _REACTION = re.compile(
     rf"""(?:but|and|so|also|because)?\s*(?:
       (?:good|best\s+of)\s+luck\b.*
-    | (?:(?:i'm|i\s+am)\s+)?(?:so\s+)?(?:glad|happy|sorry|good|great|awesome)\s+(?:to\s+(?:hear|see|know)|about)\b(?!.*\bmy\b).*
-    |       (?:i|we)(?:'m|\s+am|\s+was|'ve|\s+have)?\s+(?:(?:\w+ly|just|so|also|can|do|too)\s+)*(?:
+    | (?:(?:i'm|i\s+am)\s+)?(?:so\s+)?(?:glad|happy|sorry|good|great|awesome)\s+
+      (?:to\s+(?:hear|see|know)|about)\b(?!.*\bmy\b).*
+    | (?:i|we)(?:'m|\s+am|\s+was|'ve|\s+have)?\s+(?:(?:\w+ly|just|so|also|can|do|too)\s+)*(?:
         (?:see|know|guess|agree|understand)\W*$
         | (?:see|know|think|guess|hope|believe|bet|agree|understand|feel)\s+
           (?:what|that's|that\s+is|so|it|it's|this|you|your|with|how|in\s+it)\b
@@ -38,7 +40,8 @@ _REACTION = re.compile(
             |here\s+(?:for|if)|(?:fine|ok|okay|good)\s+with\s+(?:that|it)|can't\s+(?:wait|believe|imagine)
             |love\s+(?:that|it|this|how)|don't\s+know|bet|will\s+always\s+be|got\s+{_IT}\W*$)\b
       )
-    | (?:i|we)'ll\s+(?:(?:always|just|definitely|give)\s+)*(?:be\s+(?:here|there)|(?:let\s+you\s+know|keep\s+you)\b(?!\s+that\b).*|keep\s+\w+ing
+    | (?:i|we)'ll\s+(?:(?:always|just|definitely|give)\s+)*(?:be\s+(?:here|there)
+      |(?:let\s+you\s+know|keep\s+you)\b(?!\s+that\b).*|keep\s+\w+ing
       |(?:do|keep|try|take|use|go|make)\s+(?:{_IT}|with|you|on|at|up|going|doing|trying|my\s+best|our\s+best)\b
       |stay\s+(?:positive|strong|tuned|in\s+touch))
     | we(?:'ll|\s+(?:can|will|should|could))\s+(?:(?:always|also|totally|definitely|really|all|just|both)\s+)*
@@ -53,13 +56,16 @@ _REACTION = re.compile(
         |well\s+done|hopefully,?\s+(?:it|that|this|they|you|he|she|there|something)|long\s+time|can't\s+wait)\b
     | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b
     | (?:(?:i|we)\s+)?(?:haven't|have\s+not|hasn't)\s+(?:talked|spoken|chatted|seen\s+you|heard\s+from\s+you)\b
-    | (?:the|that|this|it|your)\s+(?:\w+\s+){{0,3}}(?:sounds|looks)\s+(?:\w+\s+)?(?:good|great|nice|fine|perfect|fun)\W*$
-    | (?:sounds|looks)\s+(?:good|great|nice|fine|perfect|fun)\b
-    | (?:the|that|this)\s+(?:\w+\s+)?\w+\s+you\s+(?:gave|sent|wrote|showed|suggested|made|posted|shared)\b(?:\s+(?:me|us)\b)?
+    | (?:the|that|this|it|your)\s+(?:\w+\s+){{0,3}}(?:sounds|looks)\s+(?:\w+\s+)?{_GOOD}\W*$
+    | (?:sounds|looks)\s+{_GOOD}\b
+    | (?:the|that|this)\s+(?:\w+\s+)?\w+\s+you\s+(?:gave|sent|wrote|showed|suggested|made|posted|shared)\b
+      (?:\s+(?:me|us)\b)?
     | (?:[^,;]*\b)?i'm\s+(?:always\s+)?here\s+for\s+you\b
     | (?:it\s+)?means\s+a\s+lot\b | your\s+\w+(?:\s+and\s+\w+)?\s+(?:really\s+)?means?\b
     | (?:it|this|that)(?:'s|\s+is|\s+was)\s+(?:(?:so|such|just|an?|\w+ly)\s+)*+
       (?:amazing|awesome|incredible|moments|tough|hard|like)\b
+    | (?:i\s+(?:\w+\s+){{0,2}})?the\s+(?:first|second|third|last|next|other|wrong|same)\s+
+      (?:one|version|option|paragraph|sentence|step|line|file|part|answer|code)\b
     | not\s+(?:\w+\s+)?what\s+i\s+(?:meant|wanted|asked)\b
     | (?:tell|let|excuse|give|show|help|remind|send|get|find|count)\s+me\b
     | (?:(?:i(?:'ve)?|we)\s+)?(?:got(?:ta|\s+to)|have\s+to)\s+(?:go|run)(?:\s+now)?\W*$ | way\s+to\s+go\b
@@ -90,7 +96,8 @@ _WHEN = "later|soon|tomorrow|again|next\\s+(?:time|week)|around|on\\s+\\w+day|to
 _BANTER = re.compile(
     rf"""(?:(?:{LAUGHTER}|but|and|so|well|seriously|honestly|really|just|thanks|sorry|man|dude)\s+)*+(?:
       never\s?mind(?:\s+(?:that|me|then))? | good\s+one | fair\s+enough | touch[eé] | stop(?:\s+it)?
-    | i\s+give\s+up | (?:{LAUGHTER}) | (?:that\s+)?makes\s+sense(?:\s+now)? | i\s+get\s+it(?:\s+now)? | no\s+(?:idea|luck)
+    | i\s+give\s+up | (?:{LAUGHTER}) | (?:that\s+)?makes\s+sense(?:\s+now)?
+    | i\s+get\s+it(?:\s+now)? | no\s+(?:idea|luck)
     | (?:interesting|good|great|nice)(?:\s+(?:point|idea|question|thought|one))?
     | (?:(?:it's|that's|that\s+was)\s+)?my\s+(?:bad|mistake|fault)
     | forget\s+(?:(?:that\s+)?i\s+(?:asked|said\s+\w+)|it|that|about\s+it)
@@ -135,7 +142,7 @@ COMMAND_ABOUT_USER = re.compile(
 _OF_OTHERS = re.compile(
     r"(?!it\s+(?:needs|should|has\s+to)\b)(?:that|that's|this|it|it's|its|those|these|they|they're|there|there's"
     r"|what|such|sounds?|looks?|seems?|must|you|you're"
-    r"|you've|you'll|your|yours|having|seeing|being|by\s+\w+ing"
+    r"|you've|you'll|your|yours|here|here's|having|seeing|being|by\s+\w+ing"
     r"|(?:the|attached)\s+(?:\w+\s+)?(?:one|paragraph|sentence|version|output|answer|error|code|script|link|file|table"
     r"|column|row|line|step|intro|title))\b|.*\b(?:you|your|you're)\b"
     r"|\w+ing\b.*\b(?:is|are|must|can|makes?)\b",
@@ -144,8 +151,9 @@ _OF_OTHERS = re.compile(
 """Sentences that react to another one or generalise, unless they speak of the user or name a number, day or name."""
 _SPEAKER = re.compile(r"\b(?:i|im|ive|my|mine|me|myself)\b", re.IGNORECASE)
 _TRUTH = re.compile(
-    r"\b(?:is|are)\s+(?:so\s+|\w+ly\s+)?(?:essential|key|crucial|vital|important)\s+(?:to\s+(?:\w+ing|be|have|keep|stay|take)"
-    r"|for\s+\w+ing)\b|\bthe\s+important\s+thing\s+is\s+to\b",
+    r"\b(?:is|are)\s+(?:so\s+|\w+ly\s+)?(?:essential|key|crucial|vital|important)(?:\W*$|\s+(?:to\s+(?:\w+ing|be|have"
+    r"|keep|stay|take)|for\s+\w+ing)\b)|\bthe\s+important\s+thing\s+is\s+to\b"
+    r"|\bmakes?\s+(?:an?|all\s+the|such\s+an?)\s+(?:\w+\s+)?(?:difference|impact)\b",
     re.IGNORECASE,
 )
 """Words of general truths."""
@@ -161,14 +169,17 @@ _ADVERBS = frozenset(_LITTLE_WORDS.split())
 _TOLD_ALONE = frozenset(("graduated", "promoted", "hired", "fired", "diagnosed", "vaccinated", "separated", "widowed"))
 """Words that tell a fact by themselves: "Graduated!"."""
 _BARE_PASTS = PAST_VERBS | IRREGULAR_PASTS | UNMARKED_PASTS | {"done", "gone", "quit"}
-_AROUND = ' \t\n\r"()[]*_~-'
-_CLAUSES = re.compile(r"[,.!?;:\u2026\u2013\u2014](?!\d)|\s-+\s")
-WHEN_ALONE = re.compile(
-    rf"(?:(?:but|and)\s+)?(?:on|at|around|about|by)(?:(?:\s+[\w:.]++){{1,5}}|(?:\s+(?:in|on|at|around|the|of|this|next|half|past"
-    rf"|quarter|to|morning|afternoon|evening|night|{'|'.join(sorted(CALENDAR))}|\d[\w:.]*))+)\W*$",
+_EXCLAIMED = re.compile(
+    r"(?:so+|super|truly|very|such|definitely|simply)\s+(?:an?\s+)?[\w-]++(?:\s+(?:and\s+[\w-]++|stuff|of\s+it))?\W*$",
     re.IGNORECASE,
 )
-"""A day or a time without anything else."""
+"""What only judges: "So cute!"."""
+_AROUND = ' \t\n\r"()[]*_~-'
+_CLAUSES = re.compile(r"[,.!?;:\u2026\u2013\u2014](?!\d)|\s-+\s")
+_PREPOSITION = re.compile(r"(?:(?:but|and)\s+)?(?:on|at|around|about|by)\b", re.IGNORECASE)
+_TIMES = (
+    CALENDAR | {f"{day}s" for day in CALENDAR} | {"half", "past", "quarter", "clock", "pm", "now", "fourth", "works"}
+)
 _PERSON = re.compile(r"(?:he|she|they|his|her|hers|their|theirs|both|it\s+is\s+called|it's\s+called)\b", re.IGNORECASE)
 
 
@@ -190,7 +201,16 @@ def is_small_talk(said: str, *, continues: bool) -> bool:
         return True
     if _has_values(said) or (continues and _PERSON.match(said)):
         return False
-    return bool(_OF_OTHERS.match(said))
+    return bool(_OF_OTHERS.match(said) or _EXCLAIMED.match(said))
+
+
+def tells_only_when(said: str) -> bool:
+    """Return whether a sentence tells a day, a time or a preposition's object, and nothing of it: "On Friday at 7."."""
+    begin = _PREPOSITION.match(said)
+    if begin is None:
+        return False
+    left = set(content_words(said[begin.end() :])) - _TIMES - POLITE_WORDS
+    return not any(word for word in left if not word[0].isdigit()) or said[begin.end() :].lower().startswith(" to ")
 
 
 def _reacts(said: str) -> bool:
