@@ -127,7 +127,8 @@ def extract_statements(text: str) -> list[str]:
                 continue
             said = _skip_opening(sentence)
             goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
-            is_supposed = _is_supposition(said) or _is_supposition(sentence) or goes_on
+            is_wish = is_standing_wish(sentence)
+            is_supposed = not is_wish and (_is_supposition(said) or _is_supposition(sentence) or goes_on)
             is_further = (continues and (words(sentence)[:1] or [""])[0] in BACK_REFERENCES) or tells_only_when(
                 sentence
             )
@@ -136,7 +137,6 @@ def extract_statements(text: str) -> list[str]:
             elif continues and is_further:
                 statements[-1] = f"{statements[-1]} {sentence}"
             else:
-                is_wish = is_standing_wish(sentence)
                 is_item = heading and not is_wish and not FIRST_PERSON.search(sentence) and FIRST_PERSON.search(heading)
                 statements.append(cut_opener(sentence) if is_wish else f"{heading} {sentence}" if is_item else sentence)
                 continues = True

@@ -23,6 +23,7 @@ from meve.memory._contradiction.updates import (
     CORRECTION,
     DIFFERENT,
     UNREAD,
+    WISH,
     RuleUpdateJudge,
     UpdateVerdict,
     tell_of_a_move,
@@ -264,7 +265,9 @@ def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) ->
     They do of near statements, of a home and a lasting move of the same person, of what names what no longer holds,
     and of a liking that turned into a dislike or back.
     """
-    if verdict.reason == CORRECTION or (verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0):
+    if verdict.reason in (CORRECTION, WISH) or (
+        verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0
+    ):
         return True
     is_move = verdict.relation == "replaces" and tell_of_a_move(older.claim, newer.claim)
     return (is_move and not _PASSING.search(newer.text)) or _are_near(older, newer)

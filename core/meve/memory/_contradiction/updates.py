@@ -31,6 +31,7 @@ from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.wishes import relate_wishes
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
 SIMILAR = 0.4
@@ -39,6 +40,8 @@ SIMPLE = (10, 14)
 """The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
 
 
+WISH = "wish"
+"""The reason of a verdict on a standing wish."""
 CORRECTION = "correction"
 """The reason of a verdict on a statement that names what no longer holds: "15 rather than 12"."""
 
@@ -113,6 +116,9 @@ class RuleUpdateJudge:
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
+        is_ended = relate_wishes(older, newer)
+        if is_ended is not None:
+            return UpdateVerdict(relation="replaces" if is_ended else "different", reason=WISH)
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
             return DIFFERENT  # before a model is asked
         reason = self._find_reason(older, newer, are_similar=similarity >= SIMILAR)

@@ -36,6 +36,11 @@ _NAMED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """A weekday without "next", which may come again every week; without "on" only before a time or an end."""
+_NO_DAY = re.compile(
+    r"\b(?:an?|and|each|every|good|is|last|next|not|of|on|or|than|that|the|this|to)\s$|(?<=\s)(?-i:[A-Z])\w*\s$",
+    re.IGNORECASE,
+)
+"""What before a weekday without "on" makes it another one, or a name: "Black Friday"."""
 _REMINDER = re.compile(
     r"\b(?:remind\s+(?:me|us)|(?:don['’]t|do\s+not|never)\s+(?:let\s+\w+\s+)?forget|remember)\b", re.IGNORECASE
 )
@@ -127,6 +132,8 @@ def _as_named_date(match: re.Match[str], spoken: datetime | date) -> str:
     """Return a date for a weekday that is the next or the last one; else what was said."""
     before, part = match["before"] or "on", match["part"]
     begin, end = max(0, match.start() - _READ), match.end() + _READ
+    if match["before"] is None and _NO_DAY.search(match.string[begin : match.start()]):
+        return match[0]
     way = _find_way(match.string[begin : match.start()], match.string[match.end() : end], before.lower())
     if not way:
         return match[0]
