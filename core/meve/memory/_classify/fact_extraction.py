@@ -8,6 +8,7 @@ from meve.memory._classify.pasted_text import remove_pasted_text
 from meve.memory._classify.small_talk import (
     BACK_REFERENCES,
     COMMAND_ABOUT_USER,
+    EXCLAIMED,
     FIRST_PERSON,
     LAUGHTER,
     POLITE_WORDS,
@@ -69,7 +70,7 @@ _TOLD_BY_ASKING = re.compile(
 )
 """A question that tells: "Did I mention that I'm colour-blind?"."""
 _ASIDE = re.compile(
-    r"[,;:\u2013\u2014-]\s*+(?:(?:because|since|as|and|but)\s+)?(?:(?:i|we|he|she|they)['’](?:m|re|s|ve)\b"
+    r"[,;\u2013\u2014-]\s*+(?:(?:because|since|as|and|but)\s+)?(?:(?:i|we|he|she|they)['’](?:m|re|s|ve)\b"
     r"|(?:i|we)\s+(?!(?:want|need|would|hope|think|guess|can|could|mean|don['’]t\s+know)\b)|my\s|our\s)",
     re.IGNORECASE,
 )
@@ -203,7 +204,7 @@ def _is_talk(sentence: str, said: str, *, continues: bool) -> bool:
         return False
     if tells_only_when(said) and not FIRST_PERSON.search(said):
         return not continues
-    if _laughs_at_other(sentence, said) or _is_quotation(said):
+    if _laughs_at_other(sentence, said) or _is_quotation(said) or EXCLAIMED.match(sentence):
         return True
     if _REQUEST.match(said) or COMMAND_ABOUT_USER.match(said):
         aside = _ASIDE.search(said)

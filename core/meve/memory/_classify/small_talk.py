@@ -36,7 +36,7 @@ _REACTION = re.compile(
         (?:see|know|guess|agree|understand)\W*$
         | (?:see|know|think|guess|hope|believe|bet|agree|understand|feel)\s+
           (?:what|that's|that\s+is|so|it|it's|this|you|your|with|how|in\s+it)\b
-        | (?:appreciate|excited|proud|lucky|grateful|thankful|pumped|sure|glad|sorry|happy\s+(?:to\s+hear|for)
+        | (?:appreciate|excited|proud|lucky|grateful|thankful|pumped|sure|glad|sorry|happy\s+(?:to\s+(?:hear|see)|for)
             |here\s+(?:for|if)|(?:fine|ok|okay|good)\s+with\s+(?:that|it)|can't\s+(?:wait|believe|imagine)
             |love\s+(?:that|it|this|how)|don't\s+know|bet|will\s+always\s+be|got\s+{_IT}\W*$)\b
       )
@@ -52,7 +52,7 @@ _REACTION = re.compile(
     | i'd\s+love\s+(?:that|it|to)\W*$
     | that(?:'s|\s+is|\s+was|\s+will\s+be)\s+(?:all|it|everything)(?:\s+for\s+(?:now|today|tonight))?\W*$
     | me\s+(?:too|neither)\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
-    | (?:thanks|thank\s+you|glad|happy|sorry|bummer|excited|congrat\w*|awesome|great|good|nice|cool|amazing|appreciate
+    | (?:thanks|thank\s+you|(?:glad|happy|sorry)\b(?!\s+to\s+(?:say|tell|report)\b)|bummer|excited|congrat\w*|awesome|great|good|nice|cool|amazing|appreciate
         |well\s+done|hopefully,?\s+(?:it|that|this|they|you|he|she|there|something)|long\s+time|can't\s+wait)\b
     | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b
     | (?:(?:i|we)\s+)?(?:haven't|have\s+not|hasn't)\s+(?:talked|spoken|chatted|seen\s+you|heard\s+from\s+you)\b
@@ -169,7 +169,7 @@ _ADVERBS = frozenset(_LITTLE_WORDS.split())
 _TOLD_ALONE = frozenset(("graduated", "promoted", "hired", "fired", "diagnosed", "vaccinated", "separated", "widowed"))
 """Words that tell a fact by themselves: "Graduated!"."""
 _BARE_PASTS = PAST_VERBS | IRREGULAR_PASTS | UNMARKED_PASTS | {"done", "gone", "quit"}
-_EXCLAIMED = re.compile(
+EXCLAIMED = re.compile(
     r"(?:so+|super|truly|very|such|definitely|simply)\s+(?:an?\s+)?[\w-]++(?:\s+(?:and\s+[\w-]++|stuff|of\s+it))?\W*$",
     re.IGNORECASE,
 )
@@ -201,7 +201,7 @@ def is_small_talk(said: str, *, continues: bool) -> bool:
         return True
     if _has_values(said) or (continues and _PERSON.match(said)):
         return False
-    return bool(_OF_OTHERS.match(said) or _EXCLAIMED.match(said))
+    return bool(_OF_OTHERS.match(said))
 
 
 def tells_only_when(said: str) -> bool:

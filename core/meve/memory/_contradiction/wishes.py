@@ -60,9 +60,10 @@ def relate_wishes(older: Statement, newer: Statement) -> bool | None:
     """
     if not newer.is_wish:
         return None
+    new = _parse(newer.text)
     if not older.is_wish:
-        return False
-    old, new = _parse(older.text), _parse(newer.text)
+        return None if "name" in new.aspects else False  # "call me Nora from now on" also ends "my name is Nina"
+    old = _parse(older.text)
     if not old.aspects or not new.aspects:
         return None
     if old.aspects.keys().isdisjoint(new.aspects):

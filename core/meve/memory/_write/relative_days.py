@@ -12,7 +12,7 @@ from meve.memory._contradiction.lexicon import KIN, MONTHS, NO_EVENTS, PAST_VERB
 
 _UNIT = "(?:day|week|fortnight|month|year)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_COUNT = r"(?:\d{1,3}|half an?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_COUNT = r"(?:\d{1,3}|half\s+an?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 _UNDATED = (
     rf"(?!,?\s+(?:the\s+)?(?:\d{{1,2}}(?:st|nd|rd|th|\.?\s+(?:of\s+)?(?:{'|'.join(MONTHS)}))|{'|'.join(MONTHS)})\b)"
 )
