@@ -52,7 +52,8 @@ _REACTION = re.compile(
     | i'd\s+love\s+(?:that|it|to)\W*$
     | that(?:'s|\s+is|\s+was|\s+will\s+be)\s+(?:all|it|everything)(?:\s+for\s+(?:now|today|tonight))?\W*$
     | me\s+(?:too|neither)\b | same(?:\s+here)?\W*$ | no\s+(?:problem|worries)\b | my\s+pleasure\b
-    | (?:thanks|thank\s+you|(?:glad|happy|sorry)\b(?!\s+to\s+(?:say|tell|report)\b)|bummer|excited|congrat\w*|awesome|great|good|nice|cool|amazing|appreciate
+    | (?:thanks|thank\s+you|(?:glad|happy|sorry)\b(?!\s+to\s+(?:say|tell|report)\b)|bummer|excited
+        |congrat\w*|awesome|great|good|nice|cool|amazing|appreciate
         |well\s+done|hopefully,?\s+(?:it|that|this|they|you|he|she|there|something)|long\s+time|can't\s+wait)\b
     | (?:a\s+lot|lots|so\s+much|much)(?:'s|\s+has)\s+(?:happened|changed|been\s+going\s+on)\b
     | (?:(?:i|we)\s+)?(?:haven't|have\s+not|hasn't)\s+(?:talked|spoken|chatted|seen\s+you|heard\s+from\s+you)\b
