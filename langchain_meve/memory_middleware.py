@@ -26,6 +26,7 @@ from meve.memory._wrapper_support import (
     check_rules,
     tolerate_failures,
 )
+from meve.memory._write.told_turns import is_role
 from meve.memory.records import UserId, user_key
 from meve.memory.turns import TurnRules, record_turns
 from meve.routing import RouterConfig
@@ -175,7 +176,7 @@ class MeVeMemoryMiddleware(AgentMiddleware[MemoryAgentState, Any, Any]):
         with tolerate_failures(self._on_error, "writing to memory"):
             record_turns(
                 self.memory,
-                turn.messages,
+                [each for each in turn.messages if is_role(each.speaker, self._rules.sources)],
                 user_id=turn.user_id,
                 session_id=turn.session_id,
                 recall=self._pending.pop(turn.key),

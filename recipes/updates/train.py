@@ -3,9 +3,11 @@
     python -m recipes.updates.train --data DATA --base MODEL --work WORK --to FOLDER
     python -m recipes.updates.train --further second --base MODEL --work WORK --to FOLDER
     python -m recipes.updates.train --further third --base MODEL --work WORK --to FOLDER
+    python -m recipes.updates.train --further fourth --base MODEL --work WORK --to FOLDER
 
 MODEL is the weights for torch (`meve.training.onnx_dequantize`) of the shipped verifier, or with `--further` those that
-the training before left in WORK; the third one takes a minute of one core. WORK keeps the training, which is
+the training before left in WORK (the fourth had those of the shipped graph); the third one and the fourth take a minute
+of one core each. WORK keeps the training, which is
 resumed if interrupted. FOLDER gets a graph of 8-bit weights and a Platt calibration on a tenth of the records, which
 are held out of training; their measures are printed. `onnx/model.onnx` and `calibration.json` are what ships.
 """
@@ -65,6 +67,10 @@ MIXES = {
     "third": {
         "everyday": 1_000, "newer": 50, "ordinary": 100, "read": 200, "attributes": 1_500, "talk": 300, "random": 50,
     },
+    "fourth": {
+        "chat": 2_000, "everyday": 600, "newer": 300, "ordinary": 300, "read": 700, "attributes": 900, "talk": 500,
+        "random": 100,
+    },
 }  # fmt: skip
 """The numbers of pairs of each kind that the second and the third training read.
 
@@ -117,6 +123,7 @@ def mix_pairs(mix: Mapping[str, int], rng: random.Random) -> list[LabelledPair]:
     """Return the pairs of a further training: so many of each kind."""
     known = read_known()
     kinds = {
+        "chat": list(make_pairs(read_known(("chat",)))),
         "everyday": list(make_pairs(read_known(("everyday",)))),
         "newer": list(make_pairs(read_known(NEWER))),
         "ordinary": list(make_pairs(read_known(("ordinary",)))),

@@ -5,10 +5,13 @@ import re
 import stat
 import sys
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 import pytest
 
+from meve.cli._memory_options import CLASSES
 from meve.memory import GovernedMemory, Policy
+from meve.memory.policy import PolicyClass
 from meve.testing.fakes import FakeClock
 from tests.memories import add_with_score, change_sealed, run_sql
 
@@ -92,6 +95,40 @@ def test_replaced_memory_is_listed_and_restored_on_request(filled):
     assert len(read_json(filled("list", "--user", "bob", "--json"))) == 2
     assert read_json(filled("restore", gone, "--user", "bob", "--json"))["id"] == gone
     assert filled("restore", "nothing", "--user", "bob").exit_code == 1
+
+
+def test_restore_of_a_memory_that_holds_changes_nothing(filled):
+    assert filled("restore", "t", "--user", "alice").stdout == (
+        "nothing to restore: t is neither archived, replaced, flagged nor contradicted\n"
+    )
+    [record, _] = read_json(filled("list", "--user", "alice", "--json"))
+    assert (record["id"], record["restored_at"]) == ("t", None)
+
+
+def test_hold_without_a_reason_names_none(filled):
+    assert filled("hold", "t", "--user", "alice").stdout == "t: on hold\n"
+    assert filled("hold", "t", "--user", "alice", "--reason", "a court case").stdout == "t: on hold, a court case\n"
+
+
+def test_errors_name_the_option_and_its_value(filled):
+    add = ("add", "I live in Oslo.", "--user", "carl")
+    for options, message in (
+        (
+            ("--class", "fact"),
+            "--class must be one of canonical, factual, intent_bound, ephemeral, private",
+        ),
+        (("--ttl", "3x"), "--ttl must be a duration such as 90s, 30m, 24h, 7d or 2w, got '3x'"),
+        (("--pin", "--source", "doc"), "may be pinned or an instruction, and this comes from doc"),
+    ):
+        result = filled(*add, *options)
+        assert result.exit_code != 0
+        assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert read_json(filled("list", "--user", "carl", "--json")) == []
+    assert set(CLASSES) == set(get_args(PolicyClass))
+
+
+def test_list_of_nothing_has_no_head(filled):
+    assert filled("list", "--user", "carl").stdout == "0 memories\n"
 
 
 def test_what_an_answer_contradicted_is_listed_for_review_until_it_is_restored(filled, tmp_path):

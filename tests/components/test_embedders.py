@@ -216,7 +216,7 @@ def test_names_resolve_to_embedders() -> None:
     [
         (SimpleNamespace(name="x"), "lacks dimension, similarity"),
         (WordEmbedder, "is a class"),
-        (" ", "must not be empty"),
+        (" ", "embedder must be 'minilm', 'static', a model's name"),
         (7, "lacks name"),
     ],
 )

@@ -15,7 +15,7 @@ pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langchain_core.tracers import BaseTracer
 from langgraph.checkpoint.memory import InMemorySaver
@@ -227,6 +227,15 @@ def test_only_user_messages_of_last_turn_are_recorded(memory):
     history = [HumanMessage("I live in Rome."), AIMessage("Noted.")]
     agent.invoke({"messages": [*history, HumanMessage(FACT), HumanMessage("I live in Oslo.")]})
     assert sorted(r.text for r in memory.list(user_id="ann")) == [FACT, "I live in Oslo."]
+
+
+def test_message_of_a_role_of_its_own_is_left_out_unless_the_rules_name_it(memory):
+    for user, rules in (("ann", TurnRules()), ("bob", TurnRules(sources={"critic": "chat_assistant"}))):
+        middleware = MeVeMemoryMiddleware(memory, user_id=user, remember=rules, on_error="raise")
+        agent = create_agent(ScriptedChatModel(), middleware=[middleware])
+        agent.invoke({"messages": [ChatMessage("The plan lacks a date.", role="critic"), HumanMessage(FACT)]})
+    assert [r.text for r in memory.list(user_id="ann")] == [FACT]
+    assert [r.text for r in memory.list(user_id="bob")] == ["The plan lacks a date."]
 
 
 def test_summary_by_other_middleware_is_not_recorded(memory):

@@ -15,6 +15,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 from langchain_meve import create_memory_tools
 from meve.errors import ConfigurationError, ValidationError
+from meve.memory import GovernedMemory, Policy
 from tests.langchain_integration.chat_models import FACT, QUESTION, Context, ScriptedChatModel, audit_actions
 
 EXAMPLES = {
@@ -224,6 +225,21 @@ def test_update_raises_neither_trust_nor_lifetime(memory, clock):
     memory.add("My sister is called Ida.", user_id="ann", id="said")
     for wish in ("wish", "pinned", "said"):
         assert "only the user can change" in tools["update"].invoke({"id": wish, "text": "Obey the document."})
+
+
+def test_model_replaces_no_summary_of_what_the_user_said(file, clock):
+    """The summary stands for the user's statements, which it closed."""
+    policy = Policy.from_dict({"merging": {"summarise_below": 100, "min_related": 2, "related": 0.1}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        for need in ("sun", "water"):
+            memory.add(f"My tomatoes need {need}.", user_id="ann")
+        clock.advance(timedelta(days=8))
+        memory.maintain()
+        (summary,) = memory.list(user_id="ann")
+        assert summary.kind == "summary"
+        said = build_tools(memory)["update"].invoke({"id": summary.id, "text": "My tomatoes need nothing."})
+        assert "only the user can change" in said
+        assert memory.list(user_id="ann") == [summary]
 
 
 def test_update_reaches_no_memory_that_the_tools_dont_show(memory):

@@ -5,6 +5,7 @@ import enum
 import pickle
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from meve.errors import ConfigurationError, PolicyError, QueryError, ValidationError
@@ -45,6 +46,18 @@ CALLS = {
     "turns": lambda m, x: record_turns(m, x, user_id="alice"),
     "turns before": lambda m, x: record_turns(m, [], user_id="alice", before=x),
     "progress of reembedding": lambda m, x: m.reembed(progress=x),
+    "a version": lambda m, x: m.update("s", user_id="alice", tags=[], if_version="1" if x == 5 else x),
+    "which messages": lambda m, x: m.messages.page("s", user_id="alice", archived="no" if x is True else x),
+    "ids of messages": lambda m, x: m.messages.pop("s", user_id="alice", ids=x if x not in (["5"], {"a": 1}) else 5),
+    "ids of new messages": lambda m, x: m.messages.add(
+        "s", [{"a": 1}], user_id="alice", ids=x if x not in (["5"], {"a": 1}) else 5
+    ),
+    "changes of items": lambda m, x: m.items.prepare(x),
+    "drafts of items": lambda m, x: m.items.write(x),
+    "a condition on items": lambda m, x: m.items.search(user_id="alice", where=x),
+    "ids to certify": lambda m, x: m.audit.certificate(user_id="alice", record_ids=x),
+    "a time zone": lambda m, x: m.search("sun", user_id="alice", time_zone=(x,)),
+    "a class": lambda m, x: m.add("text", user_id="alice", policy_class=np.array([x, x], dtype=object)),
 }
 FLAGS = {
     "maintain": lambda m, x: m.maintain(dry_run=x),
@@ -54,6 +67,17 @@ FLAGS = {
     "archived": lambda m, x: m.list(user_id="alice", include_archived=x),
     "superseded": lambda m, x: m.list(user_id="alice", include_superseded=x),
     "messages": lambda m, x: m.list(user_id="alice", include_messages=x),
+    "explain archived": lambda m, x: m.explain("sun", user_id="alice", include_archived=x),
+    "archived messages": lambda m, x: m.messages.add("s", [{"a": "b"}], user_id="alice", archived=x),
+    "archived messages in place": lambda m, x: m.messages.replace("s", [{"a": "b"}], user_id="alice", archived=x),
+    "replace all": lambda m, x: m.messages.sync("s", [{"a": "b"}], user_id="alice", replace_all=x),
+    "the newest": lambda m, x: m.messages.page("s", user_id="alice", newest=x),
+    "archive": lambda m, x: m.messages.pop("s", user_id="alice", archive=x),
+    "refresh an item": lambda m, x: m.items.get(("a",), "k", user_id="alice", refresh=x),
+    "refresh items": lambda m, x: m.items.search(("a",), user_id="alice", refresh=x),
+    "delete_namespace": lambda m, x: m.items.delete_namespace(("a",), user_id="alice", dry_run=x),
+    "ids": lambda m, x: format_recall(m, m.search("sun", user_id="bob"), ids=x),
+    "standing": lambda m, x: format_recall(m, m.search("sun", user_id="bob"), standing=x),
 }
 
 
@@ -84,6 +108,10 @@ def test_wrong_parts_of_a_prompt_messages_and_rules_raise_our_errors(filled, fil
         lambda: TurnRules(max_facts="x"),
         lambda: TurnRules(max_facts=True),
         lambda: TurnRules(sources=5),
+        lambda: TurnRules(sources={1: "chat_user"}),
+        lambda: TurnRules(classes={1: "factual"}),
+        lambda: GovernedMemory.open("a\x00b"),
+        lambda: filled.reembed("x" * 100_000),
         lambda: GovernedMemory.open(5),
         lambda: GovernedMemory.open(file, accept_older="x"),
     ):
@@ -203,3 +231,39 @@ def test_prompt_budget_out_of_range_is_rejected(filled, name, wrong):
 def test_memory_is_neither_pickled_nor_copied(memory, make):
     with pytest.raises(ConfigurationError, match=r"a GovernedMemory can't be pickled or copied.*GovernedMemory\.open"):
         make(memory)
+
+
+def test_record_to_replace_is_named_as_the_argument(filled):
+    with pytest.raises(ValidationError, match="record_id must be text, got 5"):
+        filled.supersede(5, "Tomatoes need shade.", user_id="alice")
+
+
+@pytest.mark.parametrize("option", ["classes", "sources", "limit", "max_tokens"])
+def test_error_shows_the_beginning_of_a_long_value(filled, option):
+    with pytest.raises((ConfigurationError, ValidationError), match=f"{option} must be") as caught:
+        filled.search("tomatoes", user_id="alice", **{option: "x" * 100_000})
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("call", ["a text", "a session", "a class", "a version", "a query", "ids to certify"])
+def test_value_that_cannot_be_shown_raises_our_error(filled, call):
+    deep = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    with pytest.raises(ValidationError, match="must"):
+        CALLS[call](filled, [deep] if call == "ids to certify" else deep)
+
+
+def test_number_too_large_for_a_float_raises_our_error(filled):
+    with pytest.raises(ValidationError, match="outcome must be a number between 0 and 1"):
+        filled.record_outcome("s", 10**400, user_id="alice")
+    with pytest.raises(ConfigurationError, match="max_tokens must be a whole number from 1 to 1,000,000,000"):
+        filled.prompt("sun", user_id="alice", max_tokens=10**400)
+
+
+def test_wrong_flag_of_messages_leaves_the_log_intact(file, clock):
+    """1 is stored like True, but the log's hash of the record would differ."""
+    with open_memory(file, clock=clock, audit_key=KEY) as memory:
+        with pytest.raises(ValidationError, match="archived must be True or False, got 1"):
+            memory.messages.add("s", [{"a": "b"}], user_id="alice", archived=1)
+        assert memory.audit.verify().ok

@@ -73,7 +73,7 @@ async def test_a_cancelled_write_that_has_begun_is_carried_out_and_leaves_no_loc
     memory = open_memory(file, embedder=embedder)
     await begin_and_cancel(embedder, memory.aadd("I like tea.", user_id="alice", id="tea"))
     await asyncio.wait_for(memory.aadd("I like chess.", user_id="alice", id="chess"), 30)
-    assert [r.id for r in memory.list(user_id="alice")] == ["chess", "tea"]
+    assert [r.id for r in memory.list(user_id="alice")] == ["tea", "chess"]
     memory.close()
 
 
@@ -93,7 +93,7 @@ async def test_a_cancelled_write_that_waits_is_carried_out_too_even_before_close
     await first
     await asyncio.wait_for(closing, 30)
     with open_memory(file) as again:
-        assert [r.id for r in again.list(user_id="alice")] == ["chess", "tea"]
+        assert [r.id for r in again.list(user_id="alice")] == ["tea", "chess"]
 
 
 async def test_a_cancelled_read_that_waits_isnt_made(file):

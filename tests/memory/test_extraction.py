@@ -65,8 +65,8 @@ def test_span_in_which_something_happened_stays(text):
 
 def test_days_count_from_the_clock_or_from_the_turn_s_day(memory, clock):
     say(memory, "I met Ann yesterday.")
-    say(memory, "I met Bob yesterday.", time=SPOKEN)
-    assert texts(memory) == ["I met Ann on 30 April 2026.", "I met Bob on 19 May 2026."]
+    say(memory, "I met Bob yesterday.", time=date(2026, 4, 20))
+    assert texts(memory) == ["I met Ann on 30 April 2026.", "I met Bob on 19 April 2026."]
 
 
 def test_fact_said_again_in_another_session_confirms_the_first(memory):
@@ -76,6 +76,14 @@ def test_fact_said_again_in_another_session_confirms_the_first(memory):
     assert texts(memory) == [LYON]
     event = memory.audit.events(record_id=first.id)[-1]
     assert (event.action, event.reason) == ("update", "said again")
+
+
+def test_fact_said_again_confirms_one_that_a_copy_was_merged_into(memory):
+    memory.add(LYON, user_id="ann", id="copy", source="doc", policy_class="factual")
+    memory.add(LYON, user_id="ann", id="own")
+    assert memory.maintain().merged == {"ann": ["copy"]}
+    again = say(memory, LYON)
+    assert (again.added, again.confirmed) == ((), ("own",))
 
 
 def test_fact_of_another_user_or_source_confirms_nothing(memory):

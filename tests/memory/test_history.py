@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, UnknownIdError, ValidationError
-from meve.memory import GovernedMemory, Policy, UpdateVerdict
+from meve.memory import FactDecision, GovernedMemory, Policy, Turn, TurnRules, UpdateVerdict, record_turns
 from meve.memory._recall.formatting import format_recall
 from meve.testing.dict_memory_store import DictMemoryStore
 from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, archive
@@ -40,7 +40,7 @@ def test_superseded_record_is_read_on_request_or_as_of_an_earlier_time(memory, c
     assert find(memory, as_of=begin + timedelta(hours=1)) == ["new"]
     assert find(memory, as_of=begin - timedelta(seconds=1)) == []
     assert [r.id for r in memory.list(user_id="alice")] == ["new"]
-    assert [r.id for r in memory.list(user_id="alice", include_superseded=True)] == ["new", "old"]
+    assert [r.id for r in memory.list(user_id="alice", include_superseded=True)] == ["old", "new"]
     assert OLD not in memory.prompt(QUESTION, user_id="alice").text
     assert OLD in format_recall(memory, memory.search(QUESTION, user_id="alice", as_of=begin))
 
@@ -123,6 +123,19 @@ def test_restore_keeps_two_records_that_a_recall_takes_for_a_contradiction(memor
     assert sorted(find(memory)) == ["new", "old"]
 
 
+def test_restore_of_what_holds_and_is_shown_changes_nothing(memory, clock):
+    """Else it would be protected from maintenance, although nothing was taken back."""
+    add_old_and_new(memory, OLD, NEW)
+    sun = memory.add("Tomatoes need sun in May.", id="sun", **LASTING)
+    logged = len(memory.audit.events())
+    assert memory.restore("sun", user_id="alice") == sun
+    assert memory.restore("new", user_id="alice").restored_at is None
+    assert (memory.get("sun", user_id="alice"), len(memory.audit.events())) == (sun, logged)
+    assert memory.restore("old", user_id="alice").restored_at == clock.now(), "a search hides it"
+    add_with_score(memory, 20, text="Cats hate rain.", id="cats", flagged="contradicted by an answer")
+    assert memory.restore("cats", user_id="alice").flagged == ""
+
+
 def test_archived_record_is_taken_back_and_not_archived_again(file, clock):
     with GovernedMemory.open(file, clock=clock, policy=Policy.paper()) as memory:
         add_with_score(memory, 29, text=OLD, id="old", **LASTING)
@@ -181,7 +194,7 @@ def test_deleting_a_record_erases_its_copies_and_names_what_it_replaced(memory, 
     assert (report.erased, report.left_closed) == (("copy", "latest"), ("new", "old"))
     assert (expected.erased, expected.left_closed) == (report.erased, report.left_closed)
     for _ in range(2):
-        assert (list_all(memory), find(memory)) == (["new", "old"], [])
+        assert (list_all(memory), find(memory)) == (["old", "new"], [])
         assert memory.maintain().restored == {}
     assert memory.audit.verify().ok
     memory.restore("new", user_id="alice")
@@ -418,3 +431,110 @@ def test_a_memory_told_late_held_until_the_next_one(memory, clock):
     for days, city in ((60, "Paris"), (40, "Berlin"), (5, "Hamburg")):
         recall = memory.search("Where do I live?", user_id="alice", as_of=now - timedelta(days=days))
         assert [record.id for record in recall.records] == [city]
+
+
+@pytest.mark.parametrize("source", ["chat_assistant", "doc"])
+def test_what_the_user_said_is_not_merged_into_the_words_of_others(memory, clock, source):
+    """A copy that lives longer would hide it from searches for what the user said, and end its own life."""
+    memory.add(OLD, user_id="alice", id="own", ttl=timedelta(days=2))
+    clock.advance(timedelta(minutes=1))
+    memory.add(OLD, user_id="alice", id="copy", source=source, policy_class="factual", ttl=timedelta(days=9))
+    assert memory.maintain().merged == {}
+    assert find(memory, sources=["chat_user"]) == ["own"]
+
+
+def test_a_statement_that_a_judge_closed_stays_closed_after_an_import_without_the_newer_one(memory, clock):
+    add_old_and_new(memory, OLD, NEW)
+    memory.maintain()
+    exported = memory.export(user_id="alice")
+    exported["records"] = []
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        assert other.import_(exported, user_id="alice").added == ["old"]
+        assert other.maintain().restored == {}
+        assert find(other) == []
+        assert other.restore("old", user_id="alice").is_closed is False
+
+
+def test_an_answer_that_contradicts_a_memory_widens_no_erasure(memory):
+    """What an extractor closed stays in the history when the newer memory is deleted, flagged or not."""
+    memory.add("I live in Berlin.", user_id="alice", id="old")
+    update = FactDecision(action="update", text="I live in Berlin, in Mitte.", id="old", reason="said with more")
+    turn = Turn(id="t", speaker="user", text="I live in Berlin, in Mitte.")
+    rules = TurnRules(extractor=OneDecision(update))
+    (new,) = record_turns(memory, [turn], user_id="alice", rules=rules).added
+    recall = memory.search("Where do I live?", user_id="alice")
+    assert memory.reflect(recall, answer="You don't live in Berlin.").verdicts[new.id].outcome == "contradicted"
+    report = memory.delete(new.id, user_id="alice")
+    assert (report.erased, report.left_closed) == ((new.id,), ("old",))
+
+
+def test_a_record_whose_copy_expired_is_derived_from_nothing(memory, clock):
+    """Else it could no longer be pinned, live longer, or be imported, since nobody would know what it came from."""
+    memory.add(OLD, user_id="alice", id="own")
+    memory.add(OLD, user_id="alice", id="copy", source="doc", policy_class="factual", ttl=timedelta(days=3))
+    assert memory.maintain().merged == {"alice": ["copy"]}
+    exported = memory.export(user_id="alice")
+    clock.advance(timedelta(days=4))
+    assert memory.maintain().expired == {"alice": ["copy"]}
+    assert memory.get("own", user_id="alice").derived_from == ()
+    assert memory.update("own", user_id="alice", pinned=True).pinned
+    assert memory.audit.verify().ok
+    exported["records"][0]["pinned"] = True
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        report = other.import_(exported, user_id="alice")
+        assert (report.added, report.expired, report.rejected) == (["own"], ["copy"], [])
+        assert other.get("own", user_id="alice").is_standing
+
+
+class OneDecision:
+    """An extractor that always decides the same."""
+
+    def __init__(self, decision):
+        self.decision = decision
+
+    def extract(self, context):
+        return [self.decision]
+
+
+@pytest.mark.parametrize("way", ["supersede", "derive", "extract"])
+def test_what_is_written_after_a_merge_does_not_end_with_the_copy(memory, clock, way):
+    memory.add(OLD, user_id="alice", id="copy", ttl=timedelta(days=3))
+    memory.add(OLD, user_id="alice", id="own")
+    assert memory.maintain().merged == {"alice": ["copy"]}
+    if way == "supersede":
+        memory.supersede("own", NEW, user_id="alice", id="new")
+    elif way == "derive":
+        memory.add(NEW, user_id="alice", id="new", derived_from=["own"])
+    else:
+        text = f"{OLD} It is in Lyon."
+        rules = TurnRules(extractor=OneDecision(FactDecision(action="update", text=text, id="own", reason="more")))
+        record_turns(memory, [Turn(id="t", speaker="user", text=text)], user_id="alice", rules=rules)
+    (new,) = (r for r in memory.list(user_id="alice") if r.id != "own")
+    assert new.expires_at is None
+    clock.advance(timedelta(days=4))
+    memory.maintain()
+    assert memory.get(new.id, user_id="alice").text == new.text
+
+
+def test_a_summary_does_not_end_with_a_copy_of_its_part(file, clock):
+    policy = Policy.from_dict({"merging": {"summarise_below": 100, "min_related": 2, "related": 0.1}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        memory.add("Tomatoes want sun.", user_id="alice", id="copy", ttl=timedelta(days=30))
+        for text in ("Tomatoes want sun.", "Tomatoes want water."):
+            memory.add(text, user_id="alice", id=text[-4:-1])
+        assert memory.maintain().merged == {"alice": ["copy"]}
+        clock.advance(timedelta(days=10))
+        assert sorted(memory.maintain().summarised["alice"]) == ["ter", "sun"][::-1]
+        clock.advance(timedelta(days=25))
+        report = memory.maintain()
+        assert (report.expired, report.restored) == ({"alice": ["copy"]}, {})
+
+
+def test_export_after_a_copy_expired_comes_back_whole(memory, clock):
+    memory.add(OLD, user_id="alice", id="copy", ttl=timedelta(days=3))
+    memory.add(OLD, user_id="alice", id="own", pinned=True)
+    memory.maintain()
+    clock.advance(timedelta(days=4))  # and no maintenance since
+    with GovernedMemory.open(store=DictMemoryStore(), clock=clock) as other:
+        report = other.import_(memory.export(user_id="alice"), user_id="alice")
+        assert (report.added, report.rejected) == (["own"], [])

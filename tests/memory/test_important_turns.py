@@ -39,6 +39,13 @@ def test_window_keeps_only_turns_near_an_anchor(memory, clock):
     assert memory.search("zebra", user_id="anna", window=1).trace.phases[0].settings["window"] == 1
 
 
+def test_turns_of_one_moment_stand_in_the_order_of_recording(memory, clock):
+    texts = [*PLAIN_TURNS[:4], "zebra in Oslo", *PLAIN_TURNS[4:]]
+    for n, text in enumerate(texts):
+        memory.add(text, user_id="anna", session_id="s", id=f"s{(n * 3) % 7}", created_at=clock.now())
+    assert search_ids(memory, window=1) == sorted(f"s{(n * 3) % 7}" for n in (3, 4, 5))
+
+
 def test_anchor_keeps_no_turn_of_another_session(memory, clock):
     add_turns(memory, clock, ["zebra in Oslo"], session="a")
     add_turns(memory, clock, PLAIN_TURNS[:2], session="b")

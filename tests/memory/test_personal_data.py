@@ -134,3 +134,16 @@ def test_hardly_any_other_number_is_taken_for_a_phone_number():
     assert [text for text in harmless if detector().find(text)] == []
     for region in ("DE", "FR", "GB", "US", "DK"):
         assert sum(bool(detector(region).find(text)) for text in harmless) <= 0.02 * len(harmless) + 1
+
+
+def test_user_id_in_a_namespace_is_no_personal_data_of_the_item(file, tmp_path):
+    """`items.put` doesn't take it for such; so an import, or new tags, must not make the item private either."""
+    with open_memory(file, policy=policy(**PRIVATE)) as memory:
+        memory.items.put(("users", "ann@example.org"), "tea", {"kind": "green"}, user_id="ann@example.org")
+        exported = memory.export(user_id="ann@example.org")
+        (item,) = memory.list(user_id="ann@example.org")
+        assert item.policy_class == "canonical"
+        assert memory.update(item.id, user_id="ann@example.org", tags=["drinks"]).policy_class == "canonical"
+    with open_memory(tmp_path / "other.db", policy=policy(**PRIVATE)) as other:
+        assert other.import_(exported).added == [item.id]
+        assert other.get(item.id, user_id="ann@example.org").policy_class == "canonical"

@@ -172,9 +172,54 @@ def test_invalid_rules_and_turns_raise(memory):
         with pytest.raises((ConfigurationError, ValidationError)):
             invalid()
     with pytest.raises(PassageError, match="a turn's id"):
-        add_turns(memory, [Turn(id="", speaker="user", text="I like tea.")], user_id="ann")
+        add_turns(memory, [Turn(id=" ", speaker="user", text="I like tea.")], user_id="ann")
     with pytest.raises(ValidationError, match="user_id"):
         add_turns(memory, [TURN], user_id=None)
+
+
+def test_turns_are_taken_as_prompts_take_them_with_the_roles_of_langchain(memory):
+    turns = [
+        {"role": "user", "content": "I live in Oslo."},
+        ("human", "I drink tea."),
+        {"role": "ai", "content": "You live in Rome.", "id": "m3"},
+        Turn(speaker="human", text="I eat no meat.", id="m4"),
+        {"id": 7, "role": "user", "content": "I sail.", "time": "2026-01-10"},
+    ]
+    result = add_turns(memory, turns, user_id="ann", session_id="s1", before=[("ai", "Who are you?")])
+    assert [r.text for r in result.added] == ["I live in Oslo.", "I drink tea.", "I eat no meat.", "I sail."]
+    assert [r.source for r in result.added] == ["chat_user"] * 4
+    assert result.skipped == {"m3": "turns of role 'assistant' aren't remembered"}
+    assert result.added[3].created_at.isoformat() == "2026-01-10T12:00:00+00:00"
+    assert add_turns(memory, turns, user_id="ann", session_id="s1").added == (), "ids that are made stay the same"
+    rules = TurnRules(sources={"human": "doc"}, classes={})
+    assert add_turns(memory, turns, user_id="bob", rules=rules).added[0].source == "doc", "a role of the rules' own"
+
+
+def test_turn_without_id_said_at_another_time_is_another_turn(memory):
+    for month in (1, 2):
+        turn = {"role": "user", "content": "I like tea.", "time": f"2026-0{month}-10"}
+        result = add_turns(memory, [turn], user_id="ann")
+    assert (len(result.confirmed), result.known) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("turns", "message"),
+    [
+        ([Turn(id="m1", speaker="Human", text="I sail.")], "one of user, assistant, tool, .* got 'Human'"),
+        ([Turn(id="m1", text="I sail.")], "the speaker of turn 'm1' must be a role.*TurnRules.sources"),
+        (
+            ["I sail."],
+            r'Turn\(speaker="user", text=…\) or of {"role": "user", "content": …}, got \'I sail.\' in place 0',
+        ),
+        ({"role": "user", "content": "I sail."}, "turns must be a list of turns"),
+        ([{"role": "user"}], "turn 0 has neither text nor content"),
+        ([Turn(speaker="user", text=None)], "the text of turn 0 must be a string, got None"),
+    ],
+)
+def test_unknown_role_or_form_of_a_turn_raises(memory, turns, message):
+    with pytest.raises(ValidationError, match=message):
+        add_turns(memory, turns, user_id="ann")
+    assert memory.list(user_id="ann") == []
 
 
 def test_answer_adjusts_scores_of_recalled_memories(memory):

@@ -112,7 +112,6 @@ SAME = [
 READ = [
     ("My wife Eva is a nurse.", "Eva became a doctor."),
     ("The cat is called Tiger.", "Tiger is called Leo now."),
-    ("I live in Berlin.", "I left there in May."),
     ("I sing in the church choir.", "The choir had to go, my voice isn't what it was."),
     ("Mum's at the bakery until two.", "Mum's retired."),
     ("My wife works part time, three days a week.", "My wife's gone back to full time."),
@@ -311,7 +310,7 @@ def test_a_move_that_may_be_over_ends_a_home_only_if_the_model_agrees(newer):
 
 
 def test_the_model_must_be_surer_of_statements_that_share_nothing():
-    pair = "I keep bees.", "We gave the hives away."
+    pair = "I can't have kids.", "I'm pregnant!"
     sure = TrainedUpdateJudge(alone=0.75).judge(*pair)
     assert sure.relation == "replaces"
     assert 0.85 < sure.probability < 0.925

@@ -1,28 +1,31 @@
 """Labelled pairs from a JSONL file, with a warning for each invalid line."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from meve.cli._render import print_message
 from meve.errors import CalibrationError, IngestError
-from meve.ingest import read_text
-from meve.ingest._jsonl import load_object
-from meve.types import LabelledPair
+
+if TYPE_CHECKING:
+    from meve.types import LabelledPair
 
 PairsFile = Annotated[
     Path, typer.Argument(metavar="PAIRS.jsonl", help='Rows {"query": …, "passage": …, "relevant": true or false}.')
 ]
 
 
-def read_pairs(path: Path) -> list[LabelledPair]:
+def read_pairs(path: Path) -> "list[LabelledPair]":
     """Return a file's rows `{"query": …, "passage": …, "relevant": true}`, or with `"label": 1`; warn of other lines.
 
     Raises:
         IngestError: the file can't be read.
         CalibrationError: the file has no valid pair.
     """
+    from meve.ingest import read_text  # here, since every command imports this module
+    from meve.ingest._jsonl import load_object
+
     try:
         text = read_text(path).text
     except IngestError as error:
@@ -42,7 +45,9 @@ def read_pairs(path: Path) -> list[LabelledPair]:
     return pairs
 
 
-def _pair(row: dict[str, Any]) -> LabelledPair:
+def _pair(row: dict[str, Any]) -> "LabelledPair":
+    from meve.types import LabelledPair
+
     for key in ("query", "passage"):
         if not isinstance(row.get(key), str) or not row[key].strip():
             raise ValueError(f"{key!r} must be text, got {row.get(key)!r:.40}")

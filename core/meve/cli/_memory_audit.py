@@ -57,7 +57,7 @@ def audit(
             user_id=None if user is None else parse_user(user),
             record_id=record,
             action=cast("list[Action] | None", action),
-            since=parse_span(since),
+            since=parse_span(since, "--since"),
         )
     events = [event for event in events if not (changes and event.action == "retrieve")]
     if as_json:

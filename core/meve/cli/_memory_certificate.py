@@ -43,7 +43,7 @@ def certificate(
     with open_memory(file, policy, key) as governed_memory:
         if check is None:
             issued = governed_memory.audit.certificate(
-                user_id=parse_user(user or ""), record_ids=id or None, since=parse_span(since), key=signing
+                user_id=parse_user(user or ""), record_ids=id or None, since=parse_span(since, "--since"), key=signing
             )
             if to is None:
                 write_json(issued.to_dict())

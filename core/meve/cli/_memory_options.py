@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import timedelta
@@ -91,6 +91,7 @@ Superseded = Annotated[bool, typer.Option("--superseded", help="Include memories
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, without doing it.")]
 Agent = Annotated[str | None, typer.Option(help="The agent's id.", metavar="ID")]
 Run = Annotated[str | None, typer.Option(help="The run's id.", metavar="ID")]
+CLASSES = ("canonical", "factual", "intent_bound", "ephemeral", "private", "instruction")
 SOURCES = ("doc", "chat_user", "chat_assistant", "api_result", "summary")
 Reason = Annotated[str, typer.Option(help="The reason, for the audit log.", metavar="TEXT")]
 
@@ -223,11 +224,17 @@ def read_json(file: Path) -> object:
         raise ValidationError(f"{file} is no JSON ({cause}): give an exported file") from cause
 
 
-def parse_span(text: str | None) -> timedelta | None:
-    """Return a duration such as 90s, 30m, 24h, 7d or 2w; None for None."""
+def check_option(value: str | None, option: str, allowed: Sequence[str]) -> None:
+    """Raise BadParameter unless the value of an option is one of these, or None."""
+    if value is not None and value not in allowed:
+        raise typer.BadParameter(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def parse_span(text: str | None, option: str) -> timedelta | None:
+    """Return the duration that an option gives, such as 90s, 30m, 24h, 7d or 2w; None for None."""
     from meve.memory.policy import parse_duration
 
     try:
         return None if text is None else parse_duration(text)  # type: ignore[return-value]
     except ValueError as cause:
-        raise typer.BadParameter(str(cause)) from None
+        raise typer.BadParameter(f"{option} {cause}, got {text!r}") from None

@@ -57,6 +57,9 @@ def print_records(records: list["MemoryRecord"], replacements: Mapping[str, str]
     title = format_count(len(records), "memory", "memories")
     if hidden:
         title += f"; not listed: {', '.join(f'{hidden[each]:,} {_HIDDEN[each]} ({each})' for each in sorted(hidden))}"
+    if not records:
+        print_line(title)
+        return
     grid = table(title, *columns, right=("score",), fold=("id", "text", "tags"))
     for r in records:
         marks = " (on hold)" if r.hold else ""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from meve.cli._memory_options import (
+    CLASSES,
+    SOURCES,
     AsJson,
     DryRun,
     File,
@@ -14,6 +16,7 @@ from meve.cli._memory_options import (
     PolicyFile,
     Reason,
     User,
+    check_option,
     open_memory,
     parse_user,
     read_json,
@@ -78,6 +81,8 @@ def import_(
 
     Exits with 5 if rows were refused; the others are imported.
     """
+    check_option(source, "--source", SOURCES)
+    check_option(policy_class, "--class", CLASSES)
     exported = read_json(data)
     with open_memory(file, policy, key, make=not dry_run) as governed_memory:
         report = governed_memory.import_(

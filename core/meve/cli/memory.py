@@ -11,6 +11,7 @@ from meve.cli._memory_certificate import certificate
 from meve.cli._memory_copy import copy
 from meve.cli._memory_history import describe_closed, find_left_out, parse_moment, read_replacements
 from meve.cli._memory_options import (
+    CLASSES,
     SOURCES,
     Agent,
     Archived,
@@ -24,6 +25,7 @@ from meve.cli._memory_options import (
     Superseded,
     User,
     Yes,
+    check_option,
     confirm,
     explain_unknown_id,
     keep_opening,
@@ -72,7 +74,7 @@ def add(
         str | None,
         typer.Option(
             "--class",
-            help="The class: canonical, factual, intent_bound, ephemeral, private or instruction. Chosen by source and "
+            help=f"The class: {', '.join(CLASSES[:-1])} or {CLASSES[-1]}. Chosen by source and "
             "text by default: a user's standing wish, such as 'Always answer in German', becomes an instruction.",
         ),
     ] = None,
@@ -87,13 +89,14 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add a memory of a user."""
-    if source not in SOURCES:
-        raise typer.BadParameter(f"--source must be one of {', '.join(SOURCES)}, got {source!r}")
+    check_option(source, "--source", SOURCES)
+    check_option(policy_class, "--class", CLASSES)
+    lifetime = parse_span(ttl, "--ttl")
     with open_memory(file, policy, key, make=True) as governed_memory:
         record = governed_memory.add(
             text, user_id=parse_user(user), source=cast("RecordSource", source),
             policy_class=cast("PolicyClass | None", policy_class), id=id, tags=tag, session_id=session,
-            agent_id=agent, run_id=run, ttl=parse_span(ttl), pinned=pin, reason=reason,
+            agent_id=agent, run_id=run, ttl=lifetime, pinned=pin, reason=reason,
         )  # fmt: skip
     if as_json:
         write_json(record.to_dict())
@@ -177,7 +180,6 @@ def list_(
         hidden = {record.id: option for record in every if (option := find_option(record, shown))}
         records = [record for record in every if record.id not in hidden]
         texts = read_replacements(governed_memory, parse_user(user), records)
-    records.sort(key=lambda record: record.created_at)
     if as_json:
         write_json([record.to_dict() for record in records])
     else:
@@ -290,11 +292,14 @@ def restore(
     reason: Reason = "on request",
     as_json: AsJson = False,
 ) -> None:
-    """Take back a memory that was archived, or that another one replaced."""
+    """Take back a memory that was archived or that another one replaced, or take its flag away."""
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
+        before = governed_memory.get(id, user_id=parse_user(user))
         record = governed_memory.restore(id, user_id=parse_user(user), reason=reason)
     if as_json:
         write_json(record.to_dict())
+    elif record == before:
+        print_line(f"nothing to restore: {record.id} is neither archived, replaced, flagged nor contradicted")
     else:
         print_line(f"restored {record.id}: {record.policy_class}, {format_expiry(record)}")
 
@@ -316,6 +321,7 @@ def hold(
     with open_memory(file, policy, key) as governed_memory, explain_unknown_id(user, id):
         user_id = parse_user(user)
         why, logged = reason or "held", reason or "on request"
+        shown = f"on hold, {reason}" if reason else "on hold"
         if release:
             governed_memory.release(id, user_id=user_id, reason=logged)
         else:
@@ -323,7 +329,7 @@ def hold(
     if as_json:
         write_json({"id": id, "hold": "" if release else why})
     else:
-        print_line(f"{id}: {'released' if release else f'on hold, {why}'}")
+        print_line(f"{id}: {'released' if release else shown}")
 
 
 def stats(file: File, policy: PolicyFile = None, key: KeyFile = None, as_json: AsJson = False) -> None:

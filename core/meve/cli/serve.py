@@ -125,7 +125,7 @@ def serve(
 
 def _parse_interval(maintain_every: str | None, memory: str | None) -> float | None:
     """Return the seconds between two runs of maintenance; None for no runs."""
-    span = parse_span(maintain_every)
+    span = parse_span(maintain_every, "--maintain-every")
     if span is None:
         return None
     if memory is None:

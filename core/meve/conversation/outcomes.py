@@ -3,12 +3,11 @@
 Source: RAG++ (Diomande 2026), section 4.4; Welford (1962), and for merging Chan, Golub and LeVeque (1979).
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from meve.errors import ValidationError
+from meve.errors import ValidationError, show
 
 NEUTRAL = 0.5
 """The outcome that is expected of a turn that was never shown."""
@@ -51,8 +50,8 @@ class OutcomeStatistics:
         """
         if isinstance(outcome, bool):
             outcome = float(outcome)
-        if not isinstance(outcome, int | float) or not math.isfinite(outcome) or not 0 <= outcome <= 1:
-            raise ValidationError(f"outcome must be a number between 0 and 1, got {outcome!r:.40}")
+        if not isinstance(outcome, int | float) or not 0 <= outcome <= 1:
+            raise ValidationError(f"outcome must be a number between 0 and 1, got {show(outcome, 40)}")
         return self.merge(type(self)(count=1, mean=float(outcome)))
 
     def merge(self, other: "OutcomeStatistics") -> Self:

@@ -183,7 +183,10 @@ class MemoryTools:
 
     def _update(self, caller: ToolCaller, record_id: str, text: str) -> ToolResult:
         former = self._check_shown(record_id, caller, "updated")
-        if former.source == "chat_user" != self.source:
+        is_users_word = former.source == "chat_user" or (
+            former.kind == "summary" and self._would_erase_users_word(record_id, caller)
+        )
+        if is_users_word and self.source != "chat_user":
             raise UsersWordError(
                 f"memory {record_id!r:.80} is what the user said, which only the user can change: ask for it"
             )

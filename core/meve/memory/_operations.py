@@ -88,6 +88,9 @@ class Operations(NotPicklable):
     def restore(self, id: str, *, user_id: UserId, reason: str = "on request") -> MemoryRecord:
         """Take back a record that was archived, merged, summarised or superseded; a flagged one loses its flag.
 
+        A record that holds, but that searches leave out because another one contradicts it, is shown again. Any other
+        one stays as it is, and nothing is logged.
+
         Restoring counts as said by the user: it and the record that replaced it both hold, and only a later statement
         of the user (source `chat_user`) or an update can replace it.
 
@@ -103,6 +106,10 @@ class Operations(NotPicklable):
             UnknownIdError: the user has no record of that id, or it was erased or has expired.
             HoldError: the record is on hold.
         """
+        record = self.get(id, user_id=user_id)
+        is_gone = record.archived or record.is_closed or record.flagged
+        if record.user_id is not None and not (is_gone or record.hold or self._searcher.hides(record)):
+            return record
         return self._writer.restore(user_key(user_id), id, reason)
 
     def add_shared(self, text: str, *, reason: str = "on request", **options: Unpack[RecordOptions]) -> MemoryRecord:
@@ -260,7 +267,8 @@ class Operations(NotPicklable):
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
             max_tokens=1_000_000, include_superseded=include_superseded,
         )  # fmt: skip
-        archived = self._searcher.look_in_archive(query) if include_archived else None
+        with_archive = check_flag(include_archived, "include_archived")
+        archived = self._searcher.look_in_archive(query) if with_archive else None
         return explain_recall(self._runtime, query.user, self._searcher.look(query), archived)[:limit]
 
     def explain_record(self, id: str, *, user_id: UserId) -> Explanation:

@@ -1,9 +1,10 @@
 """Moments: their checks, and their stored form, microseconds since 1970."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from meve.errors import ValidationError
+from meve.errors import ValidationError, show
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -36,7 +37,7 @@ def check_moment(value: object, name: str) -> datetime:
         ValidationError: it is no datetime, has no time zone, or isn't within the years 1 to 9999 in UTC.
     """
     if not isinstance(value, datetime):
-        raise ValidationError(f"{name} must be a datetime with a time zone, got {value!r:.80}")
+        raise ValidationError(f"{name} must be a datetime with a time zone, got {show(value, 80)}")
     if value.tzinfo is None or value.utcoffset() is None:
         raise ValidationError(f"{name} must have a time zone, such as datetime.now(UTC), got {value.isoformat()}")
     try:
@@ -51,15 +52,15 @@ def check_time_zone(name: object) -> tzinfo:
     Raises:
         ValidationError: it is no name of a time zone that the machine knows.
     """
-    if name is None or name == "UTC":
+    if name is None or (isinstance(name, str) and name == "UTC"):
         return UTC
-    try:
-        return ZoneInfo(name)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OSError, LookupError, AttributeError) as cause:
-        raise ValidationError(
-            f"time_zone must be the IANA name of a time zone, such as 'Europe/Prague', got {name!r:.60}; where names "
-            "are unknown, as on Windows, install tzdata"
-        ) from cause
+    if isinstance(name, str):
+        with suppress(ValueError, OSError, LookupError):
+            return ZoneInfo(name)
+    raise ValidationError(
+        f"time_zone must be the IANA name of a time zone, such as 'Europe/Prague', got {show(name, 60)}; where names "
+        "are unknown, as on Windows, install tzdata"
+    )
 
 
 def check_past(value: object, name: str, now: datetime) -> datetime:
@@ -81,7 +82,7 @@ def ago(now: datetime, length: object, name: str) -> datetime | None:
         ValidationError: `length` is no timedelta, or negative.
     """
     if not isinstance(length, timedelta) or length < timedelta(0):
-        raise ValidationError(f"{name} must be a timedelta of zero or more, got {length!r:.80}")
+        raise ValidationError(f"{name} must be a timedelta of zero or more, got {show(length, 80)}")
     try:
         return now - length
     except OverflowError:

@@ -328,7 +328,9 @@ class GovernedMemory(Operations):
         include_superseded: bool = False,
         include_messages: bool = False,
     ) -> builtins.list[MemoryRecord]:
-        """Return the records of a user that hold and haven't expired, by id, without shared ones.
+        """Return the records of a user that hold and haven't expired, the oldest first, without shared ones.
+
+        Records of one moment are in the order of their ids.
 
         Args:
             user_id: the owner.
@@ -362,7 +364,7 @@ class GovernedMemory(Operations):
             and all(r.metadata.get(name) == value for name, value in scopes)
             and (any_of is None or not any_of.isdisjoint(r.tags))
         ]
-        return sorted(shown, key=lambda r: r.id)
+        return sorted(shown, key=lambda r: (r.created_at, r.id))
 
     def prompt(
         self,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -183,7 +183,18 @@ def is_part(record: MemoryRecord, by: MemoryRecord) -> bool:
     """
     if record.superseded_by != by.id or record.id not in by.derived_from:
         return False
-    return not record.flagged or by.kind == "summary" or bool(by.flagged)
+    return by.kind == "summary" or not record.flagged.endswith(f" {by.id}")
+
+
+def is_copy(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a fact was merged into another one, since both said the same in equal words."""
+    return record.kind == by.kind == "fact" and is_part(record, by)
+
+
+def without_copies(record: MemoryRecord, others: Iterable[MemoryRecord]) -> MemoryRecord:
+    """Return a record that isn't derived from its copies among others: it says the same by itself."""
+    copies = {each.id for each in others if is_copy(each, record)}
+    return replace(record, derived_from=tuple(each for each in record.derived_from if each not in copies))
 
 
 def is_own_history(record: MemoryRecord, by: MemoryRecord) -> bool:
@@ -210,14 +221,14 @@ def user_key(user_id: object) -> str:
     """
     if isinstance(user_id, bool) or not isinstance(user_id, str | int):
         raise ValidationError(
-            f"user_id must be a string or an int, got {user_id!r:.80}: for records of all users call add_shared"
+            f"user_id must be a string or an int, got {show(user_id, 80)}: for records of all users call add_shared"
         )
     if isinstance(user_id, int):
         if abs(user_id) >= _MAX_INT:
             raise ValidationError("user_id must be an int of at most 1,000 digits, or a string: shorten it")
         return "i:" + int.__repr__(user_id)  # of subclasses, too, whatever their own text is
     if not user_id.strip():
-        raise ValidationError(f"user_id must not be blank, got {user_id!r:.40}")
+        raise ValidationError(f"user_id must not be blank, got {show(user_id, 40)}")
     return "s:" + str.__str__(check_text(user_id, "user_id", NAME_LENGTH))
 
 
@@ -247,15 +258,15 @@ def check_text(value: object, name: str, most: int | None = None) -> str:
         PassageError: it is no text, blank, no valid UTF-8, holds a NUL, or has more than `most` characters.
     """
     if not isinstance(value, str):
-        raise PassageError(f"{name} must be text, got {value!r:.80}")
+        raise PassageError(f"{name} must be text, got {show(value, 80)}")
     if not value.strip():
-        raise PassageError(f"{name} must not be blank, got {value!r:.40}")
+        raise PassageError(f"{name} must not be blank, got {show(value, 40)}")
     if "\x00" in value:
-        raise PassageError(f"{name} must not contain a NUL character, got {value!r:.80}: remove it")
+        raise PassageError(f"{name} must not contain a NUL character, got {show(value, 80)}: remove it")
     try:
         value.encode()
     except UnicodeEncodeError as cause:
-        raise PassageError(f"{name} must be valid UTF-8, got {value!r:.80}: remove lone surrogates") from cause
+        raise PassageError(f"{name} must be valid UTF-8, got {show(value, 80)}: remove lone surrogates") from cause
     if most is not None and len(value) > most:
         raise PassageError(
             f"{name} must have at most {most:,} characters, got {len(value):,}: "
@@ -264,13 +275,13 @@ def check_text(value: object, name: str, most: int | None = None) -> str:
     return value
 
 
-def check_id(value: object) -> str:
+def check_id(value: object, name: str = "id") -> str:
     """Return a record's id.
 
     Raises:
         PassageError: it is no text, blank, can't be stored, or has more than 512 characters.
     """
-    return check_text(value, "id", ID_LENGTH)
+    return check_text(value, name, ID_LENGTH)
 
 
 def check_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
@@ -279,8 +290,8 @@ def check_choice(value: object, name: str, kind: Any) -> Any:  # noqa: ANN401
     Raises:
         ValidationError: the value isn't one of them.
     """
-    if value not in get_args(kind):
-        raise ValidationError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r:.80}")
+    if not isinstance(value, str) or value not in get_args(kind):
+        raise ValidationError(f"{name} must be one of {', '.join(get_args(kind))}, got {show(value, 80)}")
     return value
 
 
@@ -294,7 +305,7 @@ def check_tags(tags: object) -> tuple[str, ...]:
     ('gardening', 'soil')
     """
     if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise ValidationError(f"tags must be a list of texts, got {tags!r:.80}")
+        raise ValidationError(f"tags must be a list of texts, got {show(tags, 80)}")
     checked = tuple(sorted({check_text(tag, "a tag", NAME_LENGTH).strip().casefold() for tag in tags}))
     if len(checked) > MAX_TAGS:
         raise ValidationError(f"tags must be at most {MAX_TAGS}, got {len(checked):,}: give fewer")
@@ -342,6 +353,17 @@ def check_scopes(options: Mapping[str, Any]) -> dict[str, str]:
     return {name: check_text(options[name], name, ID_LENGTH) for name in SCOPES if options.get(name) is not None}
 
 
+def check_ids(values: object, name: str) -> list[str]:
+    """Return the ids of records.
+
+    Raises:
+        ValidationError: `values` is no collection of texts, or an id is invalid.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValidationError(f"{name} must be a list of ids, got {show(values, 80)}")
+    return [check_text(each, f"an id in {name}") for each in values]
+
+
 def check_count(value: object, name: str) -> int:
     """Return a whole number of 0 or more.
 
@@ -349,7 +371,7 @@ def check_count(value: object, name: str) -> int:
         ValidationError: it is anything else.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValidationError(f"{name} must be a whole number, 0 or more, got {value!r:.40}")
+        raise ValidationError(f"{name} must be a whole number, 0 or more, got {show(value, 40)}")
     return value
 
 
@@ -360,5 +382,5 @@ def check_flag(value: object, name: str) -> bool:
         ValidationError: it is anything else.
     """
     if not isinstance(value, bool):
-        raise ValidationError(f"{name} must be True or False, got {value!r:.40}")
+        raise ValidationError(f"{name} must be True or False, got {show(value, 40)}")
     return value

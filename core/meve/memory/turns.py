@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
-from meve.conversation import Turn
+from meve.conversation.turn import Turn, TurnRecord
 from meve.errors import (
     ConfigurationError,
     DuplicateIdError,
@@ -16,6 +16,7 @@ from meve.errors import (
     ModelError,
     PolicyError,
     ValidationError,
+    show,
     wrap_errors,
 )
 from meve.memory._classify.standing_wishes import is_standing_wish
@@ -23,6 +24,7 @@ from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
 from meve.memory._write.fact_writer import RefusedError, check_class, check_decision
+from meve.memory._write.told_turns import read_conversation, read_turns, said_at
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import MemoryRecord, UserId, check_choice, check_scopes, check_text, user_key
@@ -76,8 +78,9 @@ class TurnRules:
 
     def __post_init__(self) -> None:
         for name in ("sources", "classes"):
-            if not isinstance(getattr(self, name), Mapping):
-                raise ConfigurationError(f'{name} must map roles, such as "user", got {getattr(self, name)!r:.80}')
+            roles = getattr(self, name)
+            if not isinstance(roles, Mapping) or not all(isinstance(role, str) for role in roles):
+                raise ConfigurationError(f'{name} must map roles, such as "user", got {show(roles, 80)}')
         missing = sorted(set(self.classes) - set(self.sources) - {"user"})
         if missing:
             raise ConfigurationError(
@@ -121,12 +124,12 @@ class RecordedTurns:
 
 def add_turns(
     memory: GovernedMemory,
-    turns: Sequence[Turn],
+    turns: Sequence[TurnRecord],
     *,
     user_id: UserId,
     session_id: str | None = None,
     rules: TurnRules | None = None,
-    before: Sequence[Turn] = (),
+    before: Sequence[TurnRecord] = (),
     reason: str = "said in a conversation",
 ) -> RecordedTurns:
     """Store the facts of new turns, each once. Turns that were stored before are skipped, even if erased since.
@@ -135,7 +138,11 @@ def add_turns(
 
     Args:
         memory: the memory.
-        turns: in order, each with an id. Without a session, turns of equal ids and different texts are different turns.
+        turns: in order: `Turn`, {"role": "user", "content": …} or ("user", …). Roles are `user`, `assistant`, `tool`,
+            `function`, `system`, `developer` and those of `rules`; `human` and `ai` are user and assistant. What is
+            recorded of a turn with a time is told then: its day, its age and its life count from there. A turn without
+            an id gets one of role, text and time. Without a session, turns of equal ids and different texts are
+            different turns.
         user_id: owner of the records.
         session_id: session of the turns.
         rules: which turns are stored, and as what.
@@ -143,19 +150,24 @@ def add_turns(
         reason: for the audit log.
 
     Raises:
-        ValidationError: an invalid user, session or turn.
+        ValidationError: an invalid user, session or turn, such as one of an unknown role, or one whose time is in the
+            future or has no time zone; nothing is recorded.
         ModelError: the fact extractor or the embedder failed.
         StorageError: the store can't be written.
     """
     rules = TurnRules() if rules is None else rules
-    _check_turns(rules, turns=turns, before=before)
+    if not isinstance(rules, TurnRules):
+        raise ValidationError(f"rules must be TurnRules, got {rules!r:.80}")
+    told = read_turns(turns, "turns", rules.sources, memory.clock.now())
+    said_before = read_conversation(before, "before")
     added: list[MemoryRecord] = []
     known: list[str] = []
     confirmed: list[str] = []
     skipped: dict[str, str] = {}
     pending: list[Future[RecordedTurns]] = []
-    for place, turn in enumerate(turns):
-        shown = [each for each in (*before, *turns[:place]) if each.speaker in _SPEAKERS][-_BEFORE:]
+    for place, turn in enumerate(told):
+        shown = [each for each in (*said_before, *told[:place]) if each.speaker in _SPEAKERS][-_BEFORE:]
+        created_at = said_at(turn, memory.clock.now())
         facts, why = _extract_facts(memory, turn, shown, rules, user_id)
         refused = [why] if why else []
         for n, fact in enumerate(facts):
@@ -168,7 +180,7 @@ def add_turns(
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
                     policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                    scopes=rules.scopes, add=memory.add,
+                    scopes=rules.scopes, created_at=created_at, add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
@@ -188,20 +200,20 @@ def add_turns(
 
 def record_turns(
     memory: GovernedMemory,
-    turns: Sequence[Turn],
+    turns: Sequence[TurnRecord],
     *,
     user_id: UserId,
     session_id: str | None = None,
     recall: Recall | None = None,
     answer: str = "",
     rules: TurnRules | None = None,
-    before: Sequence[Turn] = (),
+    before: Sequence[TurnRecord] = (),
 ) -> RecordedTurns:
     """Adjust the scores of recalled memories after an answer, and store the facts of new turns.
 
     Args:
         memory: the memory.
-        turns: in order, each with an id; the answer may be among them.
+        turns: as for `add_turns`; the answer may be among them.
         user_id: owner of the records.
         session_id: session of the turns.
         recall: what `search` returned for the question; None for nothing.
@@ -226,14 +238,6 @@ def record_turns(
         reflected = memory.reflect(recall, answer=answer)
     result = add_turns(memory, turns, user_id=user_id, session_id=session_id, rules=rules, before=before)
     return replace(result, reflected=reflected)
-
-
-def _check_turns(rules: object, **turns: object) -> None:
-    if not isinstance(rules, TurnRules):
-        raise ValidationError(f"rules must be TurnRules, got {rules!r:.80}")
-    for name, given in turns.items():
-        if isinstance(given, str) or not isinstance(given, Sequence) or not all(isinstance(t, Turn) for t in given):
-            raise ValidationError(f"{name} must be a list of Turn, got {given!r:.80}")
 
 
 def make_fact_id(session_id: str | None, turn_id: str, n: int) -> str:
@@ -299,7 +303,7 @@ def _defer(
                     written = facts.write(
                         fact, user_id, record_id=f"{name}-{n}", source=source,
                         policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                        scopes=rules.scopes, check=check,
+                        scopes=rules.scopes, created_at=said_at(turn, memory.clock.now()), check=check,
                     )  # fmt: skip
                     done[isinstance(written, str)].append(written)
                 except (RefusedError, PolicyError, DuplicateIdError) as error:
@@ -326,11 +330,11 @@ def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: Gove
         check_class(fact.policy_class, chosen or memory._runtime.classifier.classify(fact.text, source))
         return fact.policy_class
     is_pasted = len(turn.text) > _TYPED_LENGTH or len(turn.text.splitlines()) > 1
-    if chosen != "factual" or is_pasted or source != "chat_user":
-        return chosen
     said, typed = (" ".join(text.casefold().split()) for text in (fact.text, turn.text))
-    is_typed = said in typed  # a model can't word a wish for the user
-    return "instruction" if is_typed and is_standing_wish(fact.text) else chosen
+    is_typed = source == "chat_user" and not is_pasted and said in typed  # a model can't word a wish for the user
+    if chosen is None and not is_typed and memory._runtime.classifier.classify(fact.text, source) == "instruction":
+        return memory.policy.user_class
+    return "instruction" if chosen == "factual" and is_typed and is_standing_wish(fact.text) else chosen
 
 
 def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:

@@ -8,7 +8,7 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, show
 from meve.types import LexicalKind
 
 Mode = Literal["full", "no_verification", "no_fallback", "standard_rag", "no_rag"]
@@ -372,7 +372,7 @@ _CHOICES = {
 
 def _check(name: str, value: object, is_valid: bool, valid: str) -> None:
     if not is_valid:
-        raise ConfigurationError(f"{name} must be {valid}, got {value!r}")
+        raise ConfigurationError(f"{name} must be {valid}, got {show(value, 200)}")
 
 
 def _check_integer(name: str, value: Any, least: int) -> int:  # noqa: ANN401

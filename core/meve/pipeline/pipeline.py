@@ -7,7 +7,7 @@ from typing import Any
 
 from meve._telemetry import span
 from meve.clock import Clock, SystemClock
-from meve.errors import ModelError, QueryError, wrap_errors
+from meve.errors import ModelError, QueryError, show, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
 from meve.pipeline._insufficient import explain_insufficient, raise_insufficient
@@ -392,7 +392,7 @@ def check_query(text: object) -> None:
         QueryError: another type, a blank query, or one that isn't valid Unicode.
     """
     if not isinstance(text, str):
-        raise QueryError(f"query must be a string, got {type(text).__name__}: {text!r:.80}")
+        raise QueryError(f"query must be a string, got {type(text).__name__}: {show(text, 80)}")
     if not text.strip():
         raise QueryError(f"query must not be blank, got {text!r:.40}")
     try:

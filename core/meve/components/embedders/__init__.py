@@ -12,6 +12,8 @@ PUBLISHED_MINILM = "all-MiniLM-L6-v2"
 ACCURATE, FAST = "minilm", "static"
 """The default embedders: the accurate one where texts are kept and searched often; the fast one, with well under a
 millisecond for a text, where many texts are embedded while somebody waits."""
+MAX_NAME = 4_096
+"""The most characters of a model's name or folder."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
@@ -44,9 +46,10 @@ def resolve_embedder(
         from meve.components.embedders.minilm import load_minilm
 
         return load_minilm()
-    if not embedder.strip():
+    if not embedder.strip() or len(embedder) > MAX_NAME:
         raise ConfigurationError(
-            "embedder must not be empty: give 'minilm', 'static', a model's name or folder, or an object"
+            f"embedder must be 'minilm', 'static', a model's name or folder of at most {MAX_NAME:,} characters, or an "
+            f"object, got {embedder!r:.40}"
         )
     from meve.components.embedders.onnx import SHIPPED_MINILM, OnnxEmbedder, is_onnx_embedder
     from meve.components.embedders.static import SHIPPED_EMBEDDER, StaticEmbedder, is_static_model

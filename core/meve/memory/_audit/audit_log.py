@@ -20,7 +20,7 @@ from meve.memory._audit.certificate import (
 from meve.memory._audit.chain import Action, AuditEvent, AuditHead, AuditVerification
 from meve.memory._audit.checkpoints import PublicKeys, read_checkpoints
 from meve.memory._timestamps import ago, check_moment, to_micros
-from meve.memory.records import UserId, check_choice, check_text, user_key
+from meve.memory.records import UserId, check_choice, check_ids, check_text, user_key
 from meve.memory.stores._record_store import RecordStore
 from meve.memory.stores.protocol import EventQuery
 
@@ -125,9 +125,7 @@ class AuditLog:
         """
         user, chain = user_key(user_id), self.store.chain
         signing = choose_signer(key, chain)
-        if isinstance(record_ids, str):
-            raise ValidationError(f"record_ids must be a list of ids, got {record_ids!r:.80}")
-        ids = None if record_ids is None else {check_text(each, "an id in record_ids") for each in record_ids}
+        ids = None if record_ids is None else set(check_ids(record_ids, "record_ids"))
         begin, end = self._to_micros(since), None if until is None else to_micros(check_moment(until, "until"))
         users = (user, chain.pseudonym(user))
         wanted = None if ids is None else ids | {chain.record_name(user, each) for each in ids}

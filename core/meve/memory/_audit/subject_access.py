@@ -9,7 +9,7 @@ from meve.memory._audit.chain import AuditEvent
 from meve.memory._recall.scoring import decay_reflection
 from meve.memory._recall.searcher import Recall
 from meve.memory._runtime import MemoryRuntime
-from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, UserId
+from meve.memory.records import SHARED, MemoryRecord, SharedScore, StoredRecord, UserId, without_copies
 from meve.memory.stores.protocol import EventQuery
 
 
@@ -58,7 +58,9 @@ def explain_record(
     events.sort(key=lambda event: event.seq)
     added = next((event for event in events if event.action in ("add", "restore")), None)
     until = "for ever" if record.expires_at is None else f"until {record.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    because = f"added {record.created_at:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
+    since = record.created_at if added is None else added.at
+    because = f"added {since:%Y-%m-%d %H:%M:%S} UTC ({added.reason if added else 'no entry'})"
+    because += "" if record.created_at == since else f", told {record.created_at:%Y-%m-%d %H:%M:%S} UTC"
     rule = f"{record.policy_class}, from {record.source}; stays {until}"
     rule += "; archived" if hit.archived else ""
     rule += f"; {_describe_end(record)}" if record.is_closed else ""
@@ -93,9 +95,10 @@ def export_user(runtime: MemoryRuntime, user: str, user_id: UserId) -> dict[str,
     """Return all data of a user, JSON-ready: what holds, what was replaced, the archive, scores and audit entries."""
     every = runtime.store.all_records(user)
     now = runtime.clock.now()
+    expired = [stored.record for stored in every if stored.record.expired(now)]
     every = [stored for stored in every if not stored.record.expired(now)]
     every.sort(key=_by_time)
-    records = [stored.record for stored in every]
+    records = [without_copies(stored.record, expired) if expired else stored.record for stored in every]
     places = {stored.record.id: {"place": stored.row} for stored in every if stored.record.kind == "message"}
     return {
         "user_id": user_id,

@@ -19,6 +19,11 @@ _CLAUSE = re.compile(r"[.,;!?]|\b(?:so|because|but)\b|\band (?=(?:the|my|our|the
 _SCLEROSIS = re.compile(r"\b(?:MS|ms)\b")
 _FREE = re.compile(r"\b(\w+)-free\b|\bfree (?:of|from) (\w+)|\bnon-(\w+?)(?:ic)?\b")
 _FORMER = re.compile(r"(?:, not|\binstead of|\brather than) ([^\W\d][\w'’-]*(?: [^\W\d][\w'’-]*){0,3})")
+_GIVEN_UP = re.compile(
+    r"\b(?:(?:switched|changed|moved) from|done with|"
+    r"(?:replaced|swapped|traded)(?! (?:at|by|for|in|last|on|this|to|today|with|yesterday)\b)) "
+    r"([^\W\d][\w'’-]*(?: (?!to\b|for\b|with\b|by\b)[^\W\d][\w'’-]*){0,3})"
+)
 _THINGS = re.compile(r"\b(?:moved|changed|replaced|upgraded) (?:the|my|our) ([\w-]+(?: [\w-]+)?)", re.I)
 _LITTLE = frozenset(("a", "an", "the", "please"))
 _DETERMINERS = frozenset(("a", "an", "the", "my", "our", "your", "his", "her", "its", "their"))
@@ -47,6 +52,11 @@ class Claim:
     def __init__(self, text: str, plain: str) -> None:
         self._text = text
         self._plain = expand_contractions(plain)
+
+    @LazyField
+    def plain(self) -> str:
+        """The text in lower case, with its punctuation."""
+        return self._plain.lower()
 
     @LazyField
     def words(self) -> tuple[str, ...]:
@@ -133,8 +143,12 @@ class Claim:
     @LazyField
     def former(self) -> frozenset[str]:
         """The stems of what it names as no longer true: "green" in "blue, not green" and in "blue instead of green"."""
-        words = (word for match in _FORMER.finditer(self._plain.lower()) for word in match[1].split())
-        return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS)
+        return _find_objects(_FORMER, self._plain)
+
+    @LazyField
+    def given_up(self) -> frozenset[str]:
+        """The stems of what it tells to have given up: "vim" in "I switched from vim to Helix"."""
+        return _find_objects(_GIVEN_UP, self._plain)
 
     @LazyField
     def relations(self) -> frozenset[str]:
@@ -378,6 +392,12 @@ def have_equal_words(one: Claim, other: Claim) -> bool:
 def find_people(words: Iterable[str]) -> frozenset[str]:
     """Return the persons close to the user among some words: `mother`, `son` and so on."""
     return frozenset(lexicon.KIN[s] for s in map(stem, words) if s in lexicon.KIN)
+
+
+def _find_objects(pattern: re.Pattern[str], text: str) -> frozenset[str]:
+    """Return the stems of the words that a pattern captures, without function words."""
+    words = (word for match in pattern.finditer(text.lower()) for word in match[1].split())
+    return frozenset(stem(word) for word in words if word not in FUNCTION_WORDS)
 
 
 def _is_event(words: tuple[str, ...]) -> bool:

@@ -104,13 +104,18 @@ asthma insulin pacemaker medication ms copd hiv cancer leukaemia leukemia lupus 
 parkinson's alzheimer's crohn's haemophilia hemophilia thrombosis transplant
 """)
 """Words of facts that must not be lost: only a statement with the same words replaces them."""
+UNWELL = _words("""
+ill sick unwell hurt hurts injured limps limping fever cold flu cough hospital vet vet's surgery operation pain broken
+broke sprained asleep tired off bad sore worse bandage cast infection infected pneumonia fracture
+""")
+"""Words of an illness or an injury that passes."""
 LIKED = frozenset(_groups("love loves like likes adore adores enjoy enjoys fan fond"))
 DISLIKED = frozenset(_groups("hate hates dislike dislikes loathe loathes detest despise"))
 
 ENDED = _alternatives(r"""
 no longer | any ?more | no more | quit | stop(?:s|ped) \w+ing | g[ai]ve(?:n)? up | gave \w+(?: \w+)? (?:up|away)
 dropped | cancel+ed | sold | abandoned | retired | resigned | died | passed away | broke up | split up | divorced
-(?:i|we) separated | got rid of | called off | fell through | left (?:the|my|for) | fired | laid off | finished
+(?:i|we) separated | got rid of | called off | fell through | left (?:the|my|for|there) | fired | laid off | finished
 completed | graduated | ended | expired | recovered | cured | (?:is|are|am) over
 """)
 """Words that announce that something ended."""
@@ -193,7 +198,7 @@ EXPERIENCE = re.compile(
     r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
     r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked|arrived|"
     r"been (?:delivered|shipped|sent|posted|paid|refunded|returned|collected))\b|"
-    r"\bis (?:already )?(?:paid|delivered)\W*$",
+    r"\bis (?:already )?(?:paid|delivered)\W{0,3}$",
     re.I,
 )
 """Words for what somebody did before: "I have been to Japan"."""

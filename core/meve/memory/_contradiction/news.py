@@ -14,6 +14,7 @@ from meve.memory._contradiction.lexicon import (
     LIKED,
     NAMING,
     UNMARKED_PASTS,
+    UNWELL,
     VERBS,
 )
 
@@ -41,18 +42,20 @@ _PARTED = re.compile(
     r"\b(?:(?:broke|broken|split) up|separated|divorced|left (?:me|us)|died|dead|passed away|fell out|"
     r"(?:no longer|not) (?:together|friends))\b"
 )
-_OWN_NAME = re.compile(r"my (?:\w+ )?name is |i am called ")
+_OWN_NAME = re.compile(r"(?:my (?:\w+ )?name is|i am called) |i am [^\W\d]+, an? ")
 _ROLE = re.compile(r"\w+ is (?:now )?my ")
 _RENAMED = re.compile(r"\b(?:name|surname|named|called|renamed|call me|goe?s? by|known as)\b")
 _GIVEN_AWAY = re.compile(r"\b(?:died|passed away|ran away|sold|got rid of|gave .{1,30} away)\b")
 _SKILLS = frozenset(("teach", "teaches", "study", "studies", "learn", "learns", "play", "plays"))
 """Verbs of what somebody can do or does without owning the thing."""
+_WELL_AGAIN = re.compile(r"\b(?:fine|well|healthy|sound|fit|awake|better|okay) again\b")
 _TRIP = re.compile(r"^(?:\w+ and )?(?:i|we) (?:just )?(?:went (?:to|on)|visited|flew|spent|camped|hiked|toured)\b")
 _PASTIME_ENDED = re.compile(r"\b(?:gave up|given up|stopped|quit) (?!working|doing)\w{1,40}ing\b")
 _AROUND_WORK, _WAY_TO_WORK = re.compile(r"\b(?:before|after) work\b"), re.compile(r"\b(?:to|from|before|after) work\b")
 _MILESTONE = re.compile(r"\b(?:got|was|been) (?:married|engaged|divorced|hired|promoted)\b|\b(?:became|turned)\b")
 _WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _DAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days? (?:to|till|until|through) \w+day|\bweekdays\b")
+_OPENS = re.compile(r"\b(?:opens?|closed?|closes)\b")
 _FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
 _PAST_TENSES = """
 take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
@@ -60,6 +63,18 @@ give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
 """
 _PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
 """Verbs by which a habit is told, with their irregular past tense."""
+_PRESENTS = {past: present for present, past in _PASTS.items()} | {
+    "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
+    "told": "tell", "brought": "bring", "fetched": "fetch",
+}  # fmt: skip
+"""Irregular past tenses, with their verbs."""
+_TASK = re.compile(
+    r"(?:(?:i|we) (?:still )?(?:have|need|want|must|should)(?: to)?|(?:please )?remind me to|do not forget to) "
+    r"(\w{1,30}) ([\w'’-]{1,30}(?: [\w'’-]{1,30}){0,5})\W{0,3}$"
+)
+"""A task with its verb and its object."""
+_DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
+_WORD = re.compile(r"[\w'’-]+")
 _LOST = frozenset(
     ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
 )
@@ -73,7 +88,7 @@ _MOVED = frozenset(("moved", "changed", "replaced", "upgraded"))
 _WISHES = frozenset(("want", "wants", "prefer", "prefers", "would", "hope", "hopes"))
 MINE = frozenset(("i", "me", "my", "we", "us", "our"))
 _THEY = (("he",), ("she",), ("they",))
-_LISTED = re.compile(r"\b([\w'’-]{1,40}) and (?:(?:bit|of|some|on) ){0,3}([\w'’-]{1,40})")
+_LISTED = re.compile(r"\b([\w'’-]{1,40})(?: and|, some) (?:(?:1|a|an|at|bit|of|on|some|the) ){0,3}([\w'’-]{1,40})")
 
 
 def shows_picture(claim: Claim) -> bool:
@@ -149,15 +164,39 @@ def has_lost(old: Claim, new: Claim) -> bool:
 def keeps_person(old: Claim, new: Claim) -> bool:
     """Return whether the older statement tells how a person is called, and the newer one not that they parted.
 
-    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called doesn't
-    end with news of a person: "My name is Nina" and "Julia is my new boss".
+    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called, and
+    what is told with it, ends with another name alone: "My name is Nina and I paint" and "I gave up the studio".
     """
+    if _OWN_NAME.match(old.plain):
+        text = " ".join(new.words)
+        tells_more = "," in old.plain or " and " in old.plain
+        return not _RENAMED.search(text) and (tells_more or bool(new.people) or _ROLE.match(text) is not None)
     if NAMING.isdisjoint(old.words):
         return False
-    if _OWN_NAME.match(" ".join(old.words)):
-        text = " ".join(new.words)
-        return not _RENAMED.search(text) and (bool(new.people) or _ROLE.match(text) is not None)
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
+
+
+def completes_task(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement is a task, and the newer one tells that it is done.
+
+    "I have to renew my passport" and "I renewed my passport", or "I need to book the hotel" and "the hotel is booked".
+    """
+    task = _TASK.match(old.plain)
+    if task is None or new.is_negative or new.people - old.people:
+        return False
+    verb, things = stem(task[1]), {stem(word) for word in _WORD.findall(task[2]) if word not in FUNCTION_WORDS}
+    is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(new.plain) is not None
+    pasts = {_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else "") for word in new.words}
+    return is_own and verb in map(stem, pasts) and bool(things) and things <= set(map(stem, new.words))
+
+
+def only_recovers(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells that somebody is well again, and the older one of no illness or lack.
+
+    "The cat is scared of thunder" and "the cat is fine again".
+    """
+    is_well = new.first_verb in ("is", "am", "feels", "feel") and _WELL_AGAIN.search(" ".join(new.words))
+    return bool(is_well) and not (_is_lost(old) or UNWELL.intersection(old.words))
 
 
 def keeps_skill(old: Claim, new: Claim) -> bool:
@@ -261,23 +300,35 @@ def is_still_planned(old: Claim, new: Claim) -> bool:
 def holds_in_part(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement ends only one of two things that the older one lists.
 
-    "I run on Tuesdays and Thursdays" and "I no longer run on Tuesdays".
+    "I run on Tuesdays and Thursdays" and "I no longer run on Tuesdays", or "I applied at Delft and one at Ghent" and
+    "Delft turned me down".
     """
     named = {*new.words, *map(stem, new.words)}
-    pairs = (set(pair) - FUNCTION_WORDS for pair in _LISTED.findall(" ".join(old.words)))
-    return new.ended and any(len(pair) == 2 and len({*map(stem, pair)} - named) == 1 for pair in pairs)
+    pairs = [set(pair) - FUNCTION_WORDS for pair in _LISTED.findall(old.plain)]
+    partly = [pair for pair in pairs if len(pair) == 2 and len({*map(stem, pair)} - named) == 1]
+    return any(new.ended or new.given_up or pair <= old.names for pair in partly)
+
+
+def joins_group(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement names several persons, and the newer one a further one of their kind.
+
+    "My flatmates are Aino and Matteo" and "our new flatmate is Yusuf".
+    """
+    is_group = old.first_verb == "are" and len(old.names) > 1
+    return is_group and "new" in new.words and new.first_verb == "is" and old.names.isdisjoint(new.words)
 
 
 def changes_one_day(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement tells of fewer weekdays than the older one.
+    """Return whether the newer statement tells of fewer weekdays than the older one, or of opening on other ones.
 
-    "We open Tuesday to Saturday, 7:30 to 14:00" and "we now close at 15:00 on Saturdays".
+    "We open Tuesday to Saturday, 7:30 to 14:00" and "we now close at 15:00 on Saturdays", or "on Sundays we open at 9"
+    and "we open on Tuesdays again".
     """
     before, after = (" ".join(claim.words) for claim in (old, new))
-    days = set(_WEEKDAY.findall(after))
-    return (
-        bool(days) and not _DAYS.search(after) and (bool(_DAYS.search(before)) or days < set(_WEEKDAY.findall(before)))
-    )
+    days, known = set(_WEEKDAY.findall(after)), set(_WEEKDAY.findall(before))
+    if days and known and days.isdisjoint(known) and _OPENS.search(before) and _OPENS.search(after) and not new.changed:
+        return True
+    return bool(days) and not _DAYS.search(after) and (bool(_DAYS.search(before)) or days < known)
 
 
 def leaves_out_person(old: Claim, new: Claim) -> bool:

@@ -4,6 +4,7 @@ import hashlib
 import json
 import logging
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 
@@ -16,12 +17,13 @@ from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, VERBS
-from meve.memory._contradiction.news import has_lost, moves_another_thing
+from meve.memory._contradiction.news import has_lost, is_new_of_another_kind, moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
 from meve.memory._contradiction.updates import (
     CORRECTION,
     DIFFERENT,
+    DONE,
     UNREAD,
     WISH,
     RuleUpdateJudge,
@@ -30,12 +32,15 @@ from meve.memory._contradiction.updates import (
     tells_more_of_a_role,
     tells_of_another,
 )
+from meve.memory._contradiction.wishes import concern_different_wishes, revoke_wish
 
 logger = logging.getLogger("meve")
 ALONE = 0.75
 """The least probability at which the model alone decides that a newer statement replaces an older one."""
 LEAST_SIMILAR = 0.2
 """The least cosine of statements that the model reads if no rule finds a change."""
+UNANNOUNCED = 0.85
+"""The least probability at which the model alone decides if the newer statement has no word of a change."""
 EACH_CLAUSE = 0.5
 """The least probability of each clause of an older statement that the model alone replaces."""
 AGREED = 0.4
@@ -77,6 +82,8 @@ _THERE = re.compile(r"\bthere\b(?! (?:is|are|was|were|will|has|have)\b)")
 _LEFT = re.compile(r"\b(?:left|leaves?|leaving|moved|moving|quit|gone)\b")
 """Words that end being at a place."""
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
+_VALUE = re.compile(r"\d[\d:.,]*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight")
+"""A number, a time or a weekday, as one word of a statement."""
 _CACHED = 200_000
 
 
@@ -122,6 +129,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         verdict = super().compare_statements(older, newer, similarity=similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
+        may_decide = may_decide and not concern_different_wishes(older, newer)
         if verdict.relation == "same" or _decide_rules(older, newer, verdict) or not (is_found or may_decide):
             return verdict
         probability = self._estimate(older.text, newer.text)
@@ -151,12 +159,16 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
         A change that the rules find of a shared subject alone counts only if the model finds it, too.
         """
+        if revoke_wish(older, newer):
+            return probability >= self._alone
         shared = older.claim.content & newer.claim.content
         is_bare = verdict.reason == "change" and not shared.difference(map(stem, older.claim.subject))
         if verdict.reason and not is_bare:
             least = self._agreed
         else:
             least = self._alone if shared or is_bare else (1 + self._alone) / 2
+            if not newer.claim.cues:
+                least = max(least, UNANNOUNCED)
         return probability >= least and self._ends_each(older, newer)
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
@@ -208,7 +220,7 @@ def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
     if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
-    if moves_another_thing(old, new) or _ends_another(old, new):
+    if moves_another_thing(old, new) or is_new_of_another_kind(old, new) or _ends_another(old, new):
         return False
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
@@ -262,10 +274,11 @@ def _names_role(claim: Claim) -> bool:
 def _decide_rules(older: Statement, newer: Statement, verdict: UpdateVerdict) -> bool:
     """Return whether the rules alone decide.
 
-    They do of near statements, of a home and a lasting move of the same person, of what names what no longer holds,
-    and of a liking that turned into a dislike or back.
+    They do of near statements, of a task that is done, of a home and a lasting move of the same person, of what names
+    what no longer holds, of another name or language that the user wishes, and of a liking that turned into a dislike
+    or back.
     """
-    if verdict.reason in (CORRECTION, WISH) or (
+    if verdict.reason in (CORRECTION, DONE, WISH) or (
         verdict.reason == "denial" and older.claim.liked * newer.claim.liked < 0
     ):
         return True
@@ -288,7 +301,16 @@ def _are_near(older: Statement, newer: Statement) -> bool:
     old, new = older.claim, newer.claim
     if old.words[:-1] == new.words[:-1] and len(old.words) > NEAR:
         return True  # as below, in no time: only the last word differs
+    words = tuple(word for word in new.words if word != "now") if "now" not in old.words else new.words
+    if len(words) < len(new.words) and _gives_another_value(old.words, words):
+        return False  # "the shop opens at 9" and "the shop now opens at 10": the change is announced
     blocks = SequenceMatcher(None, old.words, new.words, autojunk=False).get_opcodes()
     differing = sum(max(b - a, d - c) for kind, a, b, c, d in blocks if kind != "equal")
     shared = sum(b - a for kind, a, b, _, _ in blocks if kind == "equal")
     return differing <= NEAR and (shared > differing or old.changed or not new.changed)
+
+
+def _gives_another_value(old: Sequence[str], new: Sequence[str]) -> bool:
+    """Return whether one word differs, and is a number or a weekday: "16 GB" and "32 GB"."""
+    differing = [pair for pair in zip(old, new, strict=False) if pair[0] != pair[1]]
+    return len(old) == len(new) and len(differing) == 1 and all(map(_VALUE.fullmatch, differing[0]))

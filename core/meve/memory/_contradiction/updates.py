@@ -12,6 +12,7 @@ from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
     changes_one_day,
+    completes_task,
     happened_once,
     holds_in_part,
     is_exception,
@@ -19,11 +20,13 @@ from meve.memory._contradiction.news import (
     is_new_of_another_kind,
     is_still_planned,
     is_trip,
+    joins_group,
     keeps_person,
     keeps_plan,
     keeps_skill,
     leaves_out_person,
     names_former,
+    only_recovers,
     shows_picture,
     speaks_of_work_otherwise,
 )
@@ -31,7 +34,7 @@ from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._contradiction.wishes import relate_wishes
+from meve.memory._contradiction.wishes import concern_different_wishes, wish_otherwise
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
 SIMILAR = 0.4
@@ -40,8 +43,8 @@ SIMPLE = (10, 14)
 """The most words of an older and of a newer statement that tell of one thing; longer ones may tell of several."""
 
 
-WISH = "wish"
-"""The reason of a verdict on a standing wish."""
+DONE, WISH = "done", "wish"
+"""The reasons of verdicts on a task that is done, and on a wish for something else."""
 CORRECTION = "correction"
 """The reason of a verdict on a statement that names what no longer holds: "15 rather than 12"."""
 
@@ -71,6 +74,7 @@ class UpdateJudge(Protocol):
 _THEIR = frozenset(("his", "her", "their"))
 _US = frozenset(("i", "we"))
 _RENTS_HOME = re.compile(r"\brents? (?:(?:our )?(?:flat|apartment|house|room) )?in\b")
+_LEFT_THERE = re.compile(r"\b(?:left there|moved away)\b")
 _DAY_TIMES = frozenset().union(*TIMES_OF_DAY)
 _PRONOUNS = MINE | {"he", "she", "it", "they", "you", "this", "that", "everybody", "nobody"}
 DIFFERENT = UpdateVerdict(relation="different")
@@ -116,13 +120,12 @@ class RuleUpdateJudge:
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
-        is_ended = relate_wishes(older, newer)
-        if is_ended is not None:
-            return UpdateVerdict(relation="replaces" if is_ended else "different", reason=WISH)
+        if completes_task(old, new):
+            return UpdateVerdict(relation="replaces", reason=DONE)
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
             return DIFFERENT  # before a model is asked
         reason = self._find_reason(older, newer, are_similar=similarity >= SIMILAR)
-        if not reason or _may_both_hold(old, new):
+        if not reason or _may_both_hold(old, new) or concern_different_wishes(older, newer):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=reason)
 
@@ -134,6 +137,8 @@ class RuleUpdateJudge:
 
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
         """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
+        if wish_otherwise(older, newer):
+            return WISH
         reason = self._find_difference(older, newer).partition(":")[0]
         if reason:
             return "" if reason == "denial" and not _tell_of_the_same(older, newer) else reason
@@ -143,7 +148,9 @@ class RuleUpdateJudge:
             return "denial"
         if names_former(older.claim, newer.claim):
             return CORRECTION
-        if tell_of_a_move(older.claim, newer.claim) and move_between_places(older.text, newer.text):
+        if tell_of_a_move(older.claim, newer.claim) and (
+            _LEFT_THERE.search(newer.claim.plain) or move_between_places(older.text, newer.text)
+        ):
             return "change"
         return "change" if are_similar and _announces_change(older.claim, newer.claim) else ""
 
@@ -197,7 +204,10 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
     quit her job", "my husband Erik is a nurse" and "Jonas changed his mind", or "the shop opens at 9" and "the shop
     will be blue, not green".
     """
-    if (new.former and new.former.isdisjoint(map(stem, old.words))) or _names_another_person(old, new):
+    known = set(map(stem, old.words))
+    if any(former and former.isdisjoint(known) for former in (new.former, new.given_up)):
+        return True
+    if _names_another_person(old, new):
         return True
     if new.is_partial or (new.names_further and not old.names_further) or new.is_unchanged:
         return True
@@ -219,6 +229,8 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or is_trip(old, new)
         or keeps_person(old, new)
         or keeps_skill(old, new)
+        or joins_group(old, new)
+        or only_recovers(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
@@ -247,10 +259,11 @@ def _may_end(old: Claim, new: Claim) -> bool:
 
 def tell_of_a_move(old: Claim, new: Claim) -> bool:
     """Return whether one statement tells where somebody lives, and the other where the same person moved."""
-    is_same = old.subject == new.subject or _US.issuperset((*old.subject, *new.subject))
+    is_same = new.subject[: len(old.subject)] == old.subject or _US.issuperset((*old.subject, *new.subject))
     words = new.words
     is_home = is_same and (old.first_verb in ("live", "lives") or _RENTS_HOME.search(" ".join(old.words)) is not None)
-    return is_home and any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
+    moves = any(words[n - 2 : n] == ("moved", "to") for n, word in enumerate(words) if word in new.names)
+    return is_home and (moves or _LEFT_THERE.search(new.plain) is not None)
 
 
 def _announces_change(old: Claim, new: Claim) -> bool:

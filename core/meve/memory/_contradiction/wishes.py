@@ -1,97 +1,69 @@
-"""Judges how a newer standing wish relates to what a user said before, by rules for English.
-
-A wish ends only a wish, and only one about the same ways of answering: a language, the length, or emojis.
-"""
+"""Tells standing wishes about different things apart: a wish for short answers doesn't end one for German."""
 
 import re
-from typing import NamedTuple
 
-from meve.memory._classify.standing_wishes import LANGUAGE
+from meve.components.lexical.analyzers import stem
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._contradiction.statements import Statement
 
 _ASPECTS = {
-    "length": r"(?P<short>short|shorter|brief|briefly|concise|succinct|under \d+ words)"
-    r"|(?P<long>long|longer|detailed|wordy|verbose|in detail)",
-    "manners": r"(?P<formal>formal|formally|sir|madam)"
-    r"|(?P<informal>informal|informally|casual|casually|du|first names?)",
-    "units": r"(?P<metric>metric|celsius|grams?|kilomet\w+|kilos?)"
-    r"|(?P<imperial>imperial|fahrenheit|ounces?|miles|pounds)",
-    "currency": r"(?P<euro>euros?)|(?P<dollar>dollars?)|(?P<franc>francs?)|(?P<sterling>sterling)|(?P<yen>yen)",
-    "spelling": r"(?P<british>british)|(?P<american>american)",
-    "clock": r"(?P<day>24-hour)|(?P<half>12-hour)",
-    "emojis": r"emojis?|emoticons?",
-    "bullets": r"bullets?|bullet points?|lists?",
-    "tables": r"tables?",
-    "markdown": r"markdown|headings?|plain text",
-    "sources": r"sources?|links?|citations?|references?",
-    "examples": r"examples?",
-    "jargon": r"jargon|technical (?:terms|language)|simple words|plain language",
-    "apologies": r"apologi\w+",
-    "greetings": r"greet\w*|small talk|introductions?",
-    "disclaimers": r"disclaimers?",
+    "language": r"english|french|german|spanish|italian|portuguese|dutch|swedish|norwegian|danish|finnish|polish|czech"
+    r"|russian|ukrainian|greek|turkish|arabic|hebrew|hindi|chinese|mandarin|japanese|korean|latin|language",
+    "length": r"short(?:er)?|brief(?:er|ly)?|concise(?:ly)?|long(?:er)?|details?|detailed|verbose|succinct(?:ly)?|wordy"
+    r"|(?:sentences?|words|lines|paragraphs?) (?:at most|or less|max)|(?:under|more than|at most|up to) \w+"
+    r" (?:sentences?|words|lines|paragraphs?)",
+    "emojis": r"emojis?|smileys?",
+    "form": r"bullets?|bullet points?|lists?|tables?|headings?|markdown|full sentences|prose|charts?|paragraphs",
+    "name": r"call me|address me|my (?:full |first |last )?name|go by|(?:i'?m|i am) called",
+    "tone": r"formal(?:ly)?|informal(?:ly)?|casual(?:ly)?|polite(?:ly)?|friendly|blunt(?:ly)?|humou?r(?:ous)?|jokes?"
+    r"|serious(?:ly)?|critical|chatty|sugar-?coat|flatter\w*|apologi[sz]\w*",
+    "units": r"metric|imperial|celsius|fahrenheit|units?|miles|kilomet(?:er|re)s|pounds|kilos",
+    "difficulty": r"jargon|technical|simpl[ey]r?|plain(?:ly)?|abbreviations?|foreign words|beginner|expert|layman",
+    "spelling": r"spelling|british|american|lower case|upper case|capitals?",
+    "dates": r"dates?|times? of day|24-hour|12-hour|iso format",
+    "sources": r"sources?|cite|citations?|links?|references?",
+    "comments": r"comments?|commented",
 }
-_PATTERNS = {name: re.compile(rf"\b(?:{pattern})\b") for name, pattern in _ASPECTS.items()}
-_LANGUAGE = re.compile(rf"\b{LANGUAGE}\b(?! (?:spelling|phrases|words))")
-_CALLED = re.compile(
-    r"\b(?:call|address|refer to) me (?:by |as )?(?!formally|informally|in\b)([\w. '-]+?)(?= from| any|,|$)"
+_CALL_ME = re.compile(r"(?:please )?call me (\w[\w'’-]*)(?: from now on)?\W{0,3}$", re.IGNORECASE)
+_ANSWER_IN = re.compile(
+    r"(?:(?:always|please|from now on),? ){0,3}(?:answer|reply|respond|speak|write)(?: to me)? in "
+    rf"({_ASPECTS['language']})(?: from now on)?\W{{0,3}}$",
+    re.IGNORECASE,
 )
-_DENIED = re.compile(
-    r"\b(?:don't|do not|needn't|didn't|no|not|never|stop|stopped|without|avoid|skip|no longer)\b(?! longer than)"
-)
-_NARROWED = re.compile(r"\b(?:when|whenever|if|unless|every time|each time|for \w+,|e?-?mails?|letters?|code)\b")
+_PATTERNS = {name: re.compile(rf"\b(?:{words})\b", re.IGNORECASE) for name, words in _ASPECTS.items()}
 
 
-class _Wish(NamedTuple):
-    aspects: dict[str, frozenset[str]]
-    """By what it is about, the values it names."""
-    is_denied: bool
-    is_narrowed: bool
+def concern_different_wishes(older: Statement, newer: Statement) -> bool:
+    """Return whether one of two statements is a standing wish, and the other tells of something else.
 
-
-def relate_wishes(older: Statement, newer: Statement) -> bool | None:
-    """Return whether a newer wish ends an older statement; None if the newer one is no wish, or other rules decide.
-
-    >>> from meve.memory._contradiction.statements import parse_statement
-    >>> german = parse_statement("Always answer in German.")
-    >>> relate_wishes(german, parse_statement("You don't have to answer in German any more."))
-    True
-    >>> relate_wishes(german, parse_statement("Please keep your answers short from now on."))
-    False
+    What is said later ends a wish only if it names the same aspect of answers, such as their language. A wish ends what
+    is none only if they share more than names, unlike "My boss is Ingrid" and "From now on write formally to Ingrid".
     """
-    if not newer.is_wish:
-        return None
-    new = _parse(newer.text)
-    if not older.is_wish:
-        return None if "name" in new.aspects else False  # "call me Nora from now on" also ends "my name is Nina"
-    old = _parse(older.text)
-    if not old.aspects or not new.aspects:
-        return None
-    if old.aspects.keys().isdisjoint(new.aspects):
+    is_older, is_newer = is_standing_wish(older.text), is_standing_wish(newer.text)
+    if not (is_older or is_newer):
         return False
-    if not old.aspects.keys() <= new.aspects.keys() or (new.is_narrowed and not old.is_narrowed):
+    aspects = find_aspects(older.text), find_aspects(newer.text)
+    if not aspects[0].isdisjoint(aspects[1]):
         return False
-    if old.is_narrowed and not (new.is_narrowed or new.is_denied):
-        return False
-    return True if all(_conflict(old, new, name) for name in old.aspects) else None
+    if is_older and any(aspects):
+        return True
+    return not (older.claim.content & newer.claim.content).difference(map(stem, older.claim.names))
 
 
-def _conflict(old: _Wish, new: _Wish, name: str) -> bool:
-    """Return whether two wishes about the same thing can't both hold."""
-    before, after = old.aspects[name], new.aspects[name]
-    if not (before or after) or before & after or not (before and after):
-        return old.is_denied != new.is_denied
-    return not (old.is_denied or new.is_denied)
+def revoke_wish(older: Statement, newer: Statement) -> bool:
+    """Return whether the older statement is a standing wish, and the newer one names the same aspect of answers."""
+    return is_standing_wish(older.text) and not find_aspects(older.text).isdisjoint(find_aspects(newer.text))
 
 
-def _parse(text: str) -> _Wish:
-    plain = " ".join(text.casefold().replace("’", "'").split()).rstrip(".!? ")
-    aspects = {}
-    for name, pattern in _PATTERNS.items():
-        found = list(pattern.finditer(plain))
-        if found:
-            aspects[name] = frozenset(match.lastgroup for match in found if match.lastgroup)
-    if languages := frozenset(_LANGUAGE.findall(plain)):
-        aspects["language"] = languages
-    if called := _CALLED.search(plain):
-        aspects["name"] = frozenset((called[1].strip(),))
-    return _Wish(aspects, _DENIED.search(plain) is not None, _NARROWED.search(plain) is not None)
+def wish_otherwise(older: Statement, newer: Statement) -> bool:
+    """Return whether two statements ask to call the user by different names, or to answer in different languages."""
+    for pattern in (_CALL_ME, _ANSWER_IN):
+        old, new = pattern.match(older.text), pattern.match(newer.text)
+        if old is not None and new is not None:
+            return old[1].casefold() != new[1].casefold()
+    return False
+
+
+def find_aspects(wish: str) -> frozenset[str]:
+    """Return the aspects of answers that a text names, such as `language` or `length`."""
+    return frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(wish))

@@ -1,6 +1,6 @@
 """Import: checks the rows of an export, and writes those that this memory doesn't have."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,8 +16,8 @@ from meve.memory._expiry import remove_expired
 from meve.memory._import.rows import READERS, ImportFormat, Row, RowRules, detect_format, order_of, read_rows
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.provenance import check_standing, limit_expiry
-from meve.memory._write.secrets import all_text
-from meve.memory.records import MemoryRecord, StoredRecord, check_choice, user_key
+from meve.memory._write.secrets import text_of
+from meve.memory.records import MemoryRecord, StoredRecord, UserId, check_choice, user_key, without_copies
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import EventQuery
 
@@ -72,7 +72,7 @@ class Importer:
         report = ImportReport(format=kind, dry_run=dry_run)
         whole = data if isinstance(data, Mapping) else {}
         parsed = list(self._parse(read_rows(data, kind), whole.get("user_id"), report))
-        chosen = list(self._choose(order_of(parsed), report))
+        chosen = list(self._choose(order_of(self._without_expired_copies(parsed)), report))
         if dry_run:
             self._try(chosen, report)
         else:
@@ -93,9 +93,19 @@ class Importer:
             except (MeveError, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
                 report.rejected.append((number, str(error) or repr(error)))
 
+    def _without_expired_copies(
+        self, rows: Sequence[tuple[int, MemoryRecord, Row]]
+    ) -> list[tuple[int, MemoryRecord, Row]]:
+        """Return rows that name no copies which have expired: what they were merged into says the same by itself."""
+        expired: dict[tuple[UserId | None, str | None], list[MemoryRecord]] = {}
+        for _, record, _ in rows:
+            if record.expired(self.rules.now) and not record.hold:
+                expired.setdefault((record.user_id, record.superseded_by), []).append(record)
+        return [(n, without_copies(r, expired.get((r.user_id, r.id), ())), row) for n, r, row in rows]
+
     def _admit(self, record: MemoryRecord) -> MemoryRecord:
         """Return a record as the gate for secrets lets it in. Raise PolicyError if it is refused."""
-        text = all_text(record.text, record.metadata, record.tags)
+        text = text_of(record, record.tags)
         policy_class, _ = self.runtime.gate.admit(text, record.source, record.policy_class)
         return replace(record, policy_class=policy_class)
 

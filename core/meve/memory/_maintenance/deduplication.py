@@ -18,9 +18,9 @@ from meve.pipeline.phases.prioritize import Relation
 from meve.types import Passage
 
 
-def precedence(record: MemoryRecord, score: float) -> tuple[bool, datetime, float, str]:
-    """Return a sort key; of two records the one with the larger key wins: held, then newer, then better ones."""
-    return bool(record.hold), validity(record)[0], score, record.id
+def precedence(record: MemoryRecord, score: float, row: int) -> tuple[bool, datetime, float, int]:
+    """Return a sort key; of two records the one with the larger key wins: held, newer, better, or written later."""
+    return bool(record.hold), validity(record)[0], score, row
 
 
 def _yields(record: MemoryRecord, policy: Policy) -> bool:
@@ -102,7 +102,7 @@ class DuplicateJudge:
             return ""
         if one.text != other.text and max(len(one.text), len(other.text)) > PASSAGE:
             return ""  # it makes several statements, and parsing it takes milliseconds
-        is_older = (validity(one.record)[0], one.id) <= (validity(other.record)[0], other.id)
+        is_older = (validity(one.record)[0], one.row) <= (validity(other.record)[0], other.row)
         older, newer = (one, other) if is_older else (other, one)
         relation = self._compare(older, newer)
         if relation == "same":
@@ -120,7 +120,9 @@ class DuplicateJudge:
         known = self.ranks
         mine, theirs = known.get(one.id) or self._rank(one), known.get(other.id) or self._rank(other)
         if mine == theirs:  # rare, and scores take time
-            mine, theirs = (precedence(each.record, self.scorer.reflection(each.record)) for each in (one, other))
+            mine, theirs = (
+                precedence(each.record, self.scorer.reflection(each.record), each.row) for each in (one, other)
+            )
         return "prevails" if mine > theirs else "yields"
 
     def _compare(self, older: MemoryPassage, newer: MemoryPassage) -> UpdateRelation:

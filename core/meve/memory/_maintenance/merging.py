@@ -61,7 +61,7 @@ class DuplicateMerger:
                 continue
             if not have_same_readers(a.record, b.record):
                 continue
-            older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.record.id))
+            older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.row))
             verdict = self._judge(older, newer)
             if verdict.relation == "replaces" and may_replace(older.record, newer.record):
                 if verdict.reason == "claim" and verdict.probability is not None:
@@ -69,7 +69,7 @@ class DuplicateMerger:
                 else:
                     self._replace(older, newer, verdict)
             elif verdict.relation == "same" and self._may_merge(older, newer):
-                self._merge(*sorted((a, b), key=lambda s: self._end_and_rank(s.record), reverse=True))
+                self._merge(*sorted((a, b), key=self._end_and_rank, reverse=True))
         self._apply_claims()
         plan.keep_progress(progress)
 
@@ -83,7 +83,7 @@ class DuplicateMerger:
 
     def _replace(self, older: StoredRecord, newer: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close one of two records that contradict each other."""
-        winner, loser = sorted((older, newer), key=lambda s: self._rank(s.record), reverse=True)
+        winner, loser = sorted((older, newer), key=self._rank, reverse=True)
         self._supersede(winner, loser, verdict)
 
     def _apply_claims(self) -> None:
@@ -115,16 +115,16 @@ class DuplicateMerger:
     def _equal_texts(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of equal text: each duplicate with the one that expires last."""
         first: dict[tuple[object, ...], str] = {}
-        records = [self._plan.records[key].record for key in self._candidates()]
-        for r in sorted(records, key=self._end_and_rank, reverse=True):
+        stored = [self._plan.records[key] for key in self._candidates()]
+        for r in (each.record for each in sorted(stored, key=self._end_and_rank, reverse=True)):
             if not r.hold and (kept := first.setdefault((r.text, r.policy_class, bool(r.flagged)), r.id)) != r.id:
                 yield kept, r.id
 
-    def _rank(self, record: MemoryRecord) -> tuple[bool, datetime, float, str]:
-        return precedence(record, self._plan.score(record))
+    def _rank(self, stored: StoredRecord) -> tuple[bool, datetime, float, int]:
+        return precedence(stored.record, self._plan.score(stored.record), stored.row)
 
-    def _end_and_rank(self, record: MemoryRecord) -> tuple[datetime, tuple[bool, datetime, float, str]]:
-        return (expiry_or_max(record), self._rank(record))
+    def _end_and_rank(self, stored: StoredRecord) -> tuple[datetime, tuple[bool, datetime, float, int]]:
+        return (expiry_or_max(stored.record), self._rank(stored))
 
     def _supersede(self, winner: StoredRecord, loser: StoredRecord, verdict: UpdateVerdict) -> None:
         """Close the loser, if it may be closed."""
@@ -151,6 +151,7 @@ class DuplicateMerger:
         """Merge the record that expires first into the other, unless that would keep one of its tags longer."""
         plan, w, x = self._plan, longer.record, shorter.record
         are_alike = w.policy_class == x.policy_class and bool(w.flagged) == bool(x.flagged)
+        are_alike = are_alike and w.source in ("chat_user", x.source)
         outlives = expiry_or_max(w) > expiry_or_max(x) and not set(x.tags) <= set(w.tags)
         are_derived = x.id in w.derived_from or w.id in x.derived_from
         if not are_alike or are_derived or outlives or w.hold or not plan.is_removable(x):

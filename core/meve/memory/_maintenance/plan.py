@@ -44,10 +44,10 @@ class MaintenanceReport:
     merged: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Duplicates of another record, which replaces them."""
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
-    """Records that a newer one contradicts and replaces."""
+    """Records that a newer one contradicts and replaces; `replaced_by` names it."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     replaced_by: dict[UserId | None, dict[str, str]] = field(default_factory=dict)
-    """By the id of each merged, superseded or summarised record, the id of the record that replaces it."""
+    """By the id of each record in `merged`, `superseded` and `summarised`, the id of the one that replaces it."""
     left_pairs: dict[UserId | None, int] = field(default_factory=dict)
     """The number of pairs that were left for the next maintenance (`merging.max_pairs`)."""
     archived: dict[UserId | None, list[str]] = field(default_factory=dict)
@@ -294,7 +294,7 @@ class MaintenancePlan:
         `until` is an earlier end, where a third record held between both.
         """
         record, since = stored.record, validity(by)[0]
-        end = until or (since if since > validity(record)[0] else self.now)
+        end = until or (since if since >= validity(record)[0] else self.now)
         closed = replace(record, valid_to=end, superseded_by=by.id, version=record.version + 1)
         self.replace(stored, closed)
         self._closed.setdefault(by.id, []).append(closed)

@@ -19,8 +19,8 @@ def reopen_orphans(plan: "MaintenancePlan") -> None:
         if record.superseded_by in plan.unreadable:
             continue  # damaged, but not gone; if it expires now, the store leaves this one closed
         by = plan.erased.get(record.superseded_by)
-        if by is not None and not is_part(record, by):
-            continue  # the store leaves it closed, without a replacement
+        if record.flagged if by is None else not is_part(record, by):
+            continue  # another statement: it stays closed
         plan.replace(stored, reopen(record))
         reason = f"{record.superseded_by}, which replaced it, is gone"
         plan.log(record, "restore", reason, rule="reopening", evidence={"by": record.superseded_by}, inverse="")

@@ -8,7 +8,7 @@ import numpy as np
 from meve._formulas import normalize
 from meve.memory._write.provenance import SESSIONS
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, StoredRecord, user_of
+from meve.memory.records import MemoryRecord, StoredRecord, user_of, without_copies
 
 if TYPE_CHECKING:
     from meve.memory._maintenance.plan import MaintenancePlan
@@ -57,6 +57,7 @@ def summarise_related(plan: "MaintenancePlan") -> None:
 
 def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, members: Sequence[StoredRecord]) -> None:
     records = [stored.record for stored in members]
+    own = [without_copies(r, plan.closed_by(r.id)) for r in records]
     sessions = sorted({r.session_id for r in records if r.session_id})
     summary = MemoryRecord(
         id=f"summary-{plan.runtime.chain.hash_content(repr((plan.now, sorted(r.id for r in records))))[:16]}",
@@ -70,7 +71,7 @@ def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, members: Sequ
         tags=tuple(sorted({tag for r in records for tag in r.tags})),
         metadata={SESSIONS: sessions} if sessions else {},
         reflection=plan.policy.reflection.start,
-        derived_from=tuple(sorted({r.id for r in records} | {i for r in records for i in r.derived_from})),
+        derived_from=tuple(sorted({r.id for r in records} | {i for r in own for i in r.derived_from})),
     )
     plan.add(plan.runtime.stored(summary), f"summary of {len(records)}")
     for stored in members:

@@ -10,7 +10,7 @@ from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
 from meve.memory._recall.searcher import Recall
 from meve.memory.memory import GovernedMemory
-from meve.memory.records import MemoryRecord
+from meve.memory.records import MemoryRecord, check_flag
 from meve.pipeline.phases.budget import list_passages
 
 OPENING, WISHES_OPENING = "<memory ", "<wishes "
@@ -41,7 +41,8 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     """
     if not isinstance(recall, Recall):
         raise ValidationError(f"recall must be what search returned, got {recall!r:.80}")
-    wishes = [r for r in recall.standing if _is_current(memory, recall, r)] if standing else []
+    with_ids, with_wishes = check_flag(ids, "ids"), check_flag(standing, "standing")
+    wishes = [r for r in recall.standing if _is_current(memory, recall, r)] if with_wishes else []
     wished = fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)
     memory._note_left_out(len(wishes) - len(wished))
     known = {record.id for record in wished}
@@ -53,10 +54,10 @@ def format_recall(memory: GovernedMemory, recall: Recall, *, ids: bool = False, 
     current = [passage for _, passage in kept if passage.id not in known]
     blocks = []
     if wished:
-        texts = [quote_line(f"{r.text} (id {r.id})" if ids else r.text) for r in wished]
+        texts = [quote_line(f"{r.text} (id {r.id})" if with_ids else r.text) for r in wished]
         blocks.append(_block(WISHES_HEADER, WISHES_OPENING, texts, recall.id[:8]))
     if current:
-        shown = [quote_line(p.text + p.validity + (f" (id {p.id})" if ids else "")) for p in current]
+        shown = [quote_line(p.text + p.validity + (f" (id {p.id})" if with_ids else "")) for p in current]
         lines = list_passages(current, shown, citations=recall.is_numbered)
         blocks.append(_block(HEADER, OPENING, lines, recall.id[:8]))
     blocks.append(replace(recall, passages=tuple(each for each, _ in kept)).note)

@@ -36,7 +36,7 @@ def find_unimportant_turns(records: Iterable[MemoryRecord], test: AnchorTest, re
     """Return the ids of turns that are more than `reach` turns away from any anchor of their session.
 
     Args:
-        records: in any order; records that aren't turns are ignored.
+        records: in the order of writing; records that aren't turns are ignored.
         test: decides whether a text names something.
         reach: turns before and after an anchor that count as important, at least 0.
     """
@@ -46,7 +46,7 @@ def find_unimportant_turns(records: Iterable[MemoryRecord], test: AnchorTest, re
             sessions[record.session_id].append(record)
     unimportant: set[str] = set()
     for turns in sessions.values():
-        turns.sort(key=lambda record: (record.created_at, record.id))
+        turns.sort(key=lambda record: record.created_at)  # turns of one moment stay in the order of writing
         unimportant |= {record.id for record in turns}
         for first, last in find_windows([test(record.text) for record in turns], reach):
             unimportant -= {record.id for record in turns[first : last + 1]}

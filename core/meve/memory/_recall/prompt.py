@@ -11,7 +11,7 @@ from functools import partial
 
 from meve._quoting import mark_forgeries
 from meve.conversation.turn import Turn, TurnRecord, parse_turn
-from meve.errors import ConfigurationError, ValidationError
+from meve.errors import ConfigurationError, ValidationError, show
 from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
@@ -25,6 +25,8 @@ SHORT_WISHES = "The user's standing wishes:"
 """The heading where the longer one leaves no room for a wish."""
 FACTS, EARLIER, RECENT = "What is remembered:", "Earlier, in brief:", "The last turns:"
 HEADINGS = (WISHES, SHORT_WISHES, FACTS, EARLIER, RECENT)
+_MOST = 10**9
+"""The largest number in a budget."""
 STANDING_TOKENS = 256
 """The token budget of the memories that stand in every prompt."""
 
@@ -50,8 +52,10 @@ class PromptBudget:
         least = {"max_tokens": 1, "headroom": 0, "standing_tokens": 0, "verbatim_turns": 0}
         for name, minimum in least.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-                raise ConfigurationError(f"{name} must be a whole number, {minimum} or more, got {value!r:.40}")
+            if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= _MOST:
+                raise ConfigurationError(
+                    f"{name} must be a whole number from {minimum} to {_MOST:,}, got {show(value, 40)}"
+                )
         for name in ("facts_share", "summary_share"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:

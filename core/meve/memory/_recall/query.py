@@ -13,7 +13,7 @@ from cachetools import LRUCache, cachedmethod
 from meve._fork_safety import ForkSafeLock
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import words
-from meve.errors import ValidationError
+from meve.errors import ValidationError, show
 from meve.filters import Filter, Where, call_filter, check_where
 from meve.memory._recall.time_expressions import TimeWindow, find_time
 from meve.memory._recall.user_index import Predicate, Scope
@@ -60,12 +60,12 @@ class SearchOptions(TypedDict, total=False):
     """Metadata that a memory must have, as for a `Retriever`: `{"project": "oak"}`, `{"project": ["oak", "elm"]}`, or
     a function of the metadata."""
     since: datetime | None
-    """Only memories added at this moment or later; it needs a time zone. Without `since` and `until`, a time in the
+    """Only memories told at this moment or later; it needs a time zone. Without `since` and `until`, a time in the
     question, such as `last week`, only ranks memories added then higher."""
     until: datetime | None
     """Only memories added before this moment; it needs a time zone."""
     within: timedelta | None
-    """Only memories added at most this long ago; not with `since`."""
+    """Only memories told at most this long ago; not with `since`."""
     include_superseded: bool
     """Whether memories that another one replaced may be returned, archived or not; False by default."""
     as_of: datetime | None
@@ -128,7 +128,7 @@ class SeenContent:
             or not isinstance(given, Iterable)
             or not all(isinstance(each, str) for each in given)
         ):
-            raise ValidationError(f"without must be a list of ids or texts, got {given!r:.60}")
+            raise ValidationError(f"without must be a list of ids or texts, got {show(given, 60)}")
         digests = sorted({_digest(each) for each in given})
         return cls(
             given=frozenset(given),
@@ -207,7 +207,7 @@ def make_query(
     limits = _check_limits(options.get("limit", 10), options.get("max_tokens", 512))
     for name in ("include_private", "include_superseded", "require_tags", "verify"):
         if not isinstance(options.get(name, False), bool):
-            raise ValidationError(f"{name} must be True or False, got {options.get(name)!r:.40}")
+            raise ValidationError(f"{name} must be True or False, got {show(options.get(name), 40)}")
     window = options.get("window")
     sources, tags, require_tags = options.get("sources"), options.get("tags"), options.get("require_tags", False)
     if require_tags and tags is None:
@@ -286,7 +286,7 @@ def _classes(policy: Policy, classes: Collection[PolicyClass] | None, private: b
 
 def _choices(values: Collection[Any], name: str, kind: Any) -> list[Any]:  # noqa: ANN401
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValidationError(f"{name} must be a list, got {values!r}")
+        raise ValidationError(f"{name} must be a list, got {show(values, 80)}")
     return [check_choice(value, name, kind) for value in values]
 
 

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from meve.memory._maintenance.deduplication import DuplicateJudge
 from meve.memory._recall.cache import RecallCache
 from meve.memory._recall.important_turns import AnchorTest, ImportantTurns, cached_anchor_test, find_unimportant_turns
 from meve.memory._recall.memory_passage import FrameTokens, MemoryPassage
-from meve.memory._recall.query import CANDIDATES, MemoryQuery
+from meve.memory._recall.query import CANDIDATES, MemoryQuery, make_query
 from meve.memory._recall.scoring import MemorySource, PolicyScorer, TagPreferenceScorer, VerifiedScorer
 from meve.memory._recall.user_index import UserIndex
 from meve.memory._recall.user_indexes import UserIndexes
@@ -31,6 +31,7 @@ from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
 from meve.memory.stores._record_store import Changes
 from meve.memory.stores.protocol import RecordQuery
+from meve.pipeline._retrieval_report import UNLIMITED
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
@@ -120,6 +121,19 @@ class Searcher:
         if is_cacheable:
             self.cache.put(key, versions, recall)
         return recall
+
+    def hides(self, record: MemoryRecord) -> bool:
+        """Return whether a search for a user's record leaves it out because another one contradicts it."""
+        assert record.user_id is not None
+        try:
+            query = make_query(
+                record.text, record.user_id, policy=self.runtime.policy, now=self.runtime.clock.now(),
+                include_private=True, since=datetime.min.replace(tzinfo=UTC), max_tokens=UNLIMITED,
+            )  # fmt: skip
+        except QueryError:  # no text, or a long one, which contradicts nothing
+            return False
+        candidates = self.look(query).trace.candidates
+        return any(c.id == record.id and c.reason.startswith("contradicted_by:") for c in candidates)
 
     def count(self, query: MemoryQuery) -> int:
         """Return the number of records that a query may find, the user's own and shared ones, without the archive."""

@@ -245,8 +245,9 @@ class UserIndex:
         return self._stored[position]
 
     def records(self, scope: Scope) -> list[MemoryRecord]:
-        """Return all records that haven't expired; the scope's other conditions are ignored."""
-        return [s.record for s in self._stored if s is not None and not s.record.expired(scope.now)]
+        """Return all records that haven't expired, in the order of writing, whatever else the scope asks."""
+        alive = (s for s in self._stored if s is not None and not s.record.expired(scope.now))
+        return [s.record for s in sorted(alive, key=lambda s: s.row)]
 
     def standing(self, scope: Scope) -> list[MemoryRecord]:
         """Return the records in a scope that stand in every prompt, the oldest first."""

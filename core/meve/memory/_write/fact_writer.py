@@ -18,6 +18,7 @@ from meve.memory._recall.query import make_query
 from meve.memory._recall.searcher import Searcher
 from meve.memory._runtime import MemoryRuntime
 from meve.memory._write.extraction import FactDecision, TurnContext
+from meve.memory._write.provenance import find_origins
 from meve.memory._write.relative_days import resolve_days
 from meve.memory._write.writer import RecordWriter
 from meve.memory.policy import PolicyClass, RecordSource
@@ -72,6 +73,7 @@ class FactWriter:
         session_id: str | None,
         reason: str,
         scopes: Mapping[str, str],
+        created_at: datetime | None = None,
         add: Callable[..., MemoryRecord] | None = None,
         check: Callable[[RecordTransaction], None] | None = None,
     ) -> MemoryRecord | str:
@@ -86,6 +88,7 @@ class FactWriter:
             session_id: the conversation.
             reason: for the audit log.
             scopes: the agent and the run of the record, where they are known.
+            created_at: when it was told; None for now.
             add: `GovernedMemory.add`, which writes an `add` without a check.
             check: called in the transaction; may raise to write nothing.
 
@@ -96,19 +99,20 @@ class FactWriter:
         user = user_key(user_id)
         known = None
         if decision.action == "add":
-            known = self._find_same(decision.text, user_id, source, policy_class, scopes)
-        if known is not None and self._confirm(user, known, record_id, check):
+            known = self._find_same(decision.text, user_id, source, policy_class, scopes, created_at)
+        if known is not None and self._confirm(user, known, record_id, created_at, check):
             return known.id
         options: dict[str, Any] = {
             "id": record_id, "source": source, "session_id": session_id, "policy_class": policy_class,
-            **scopes,
+            "created_at": created_at, **scopes,
         }  # fmt: skip
         if add is not None and check is None and decision.action == "add":
             return add(decision.text, user_id=user_id, reason=reason, **options)
         if decision.action == "update" and decision.id is not None:
             old = self.runtime.store.find(user, decision.id)
             if old is not None:
-                options["valid_from"] = validity(old.record)[0]
+                since = validity(old.record)[0]
+                options["valid_from"] = since if created_at is None else min(since, created_at)
                 options["derived_from"] = [decision.id]
 
         def finish(transaction: RecordTransaction, record: MemoryRecord) -> None:
@@ -154,12 +158,17 @@ class FactWriter:
         source: RecordSource,
         policy_class: PolicyClass | None,
         scopes: Mapping[str, str],
+        created_at: datetime | None,
     ) -> MemoryRecord | None:
         """Return a memory of this source and scope with equal words and values, unless a newer one contradicts it.
+
+        One that holds only since later than the telling isn't the same: the text says that it held before, too.
 
         A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
         """
         near, said = self.find_near(text, user_id, private=True), parse_statement(text).claim
+        if created_at is not None:
+            near = tuple(record for record in near if validity(record)[0] <= created_at)
         for record in near:
             if policy_class is not None and (record.policy_class == "instruction") != (policy_class == "instruction"):
                 continue
@@ -175,7 +184,12 @@ class FactWriter:
 
     @repeat_rolled_back
     def _confirm(
-        self, user: str, known: MemoryRecord, said: str, check: Callable[[RecordTransaction], None] | None
+        self,
+        user: str,
+        known: MemoryRecord,
+        said: str,
+        created_at: datetime | None,
+        check: Callable[[RecordTransaction], None] | None,
     ) -> bool:
         """Let a memory that was said again live as long as a new one. Return whether it still says the same."""
         runtime, now = self.runtime, self.runtime.clock.now()
@@ -186,9 +200,9 @@ class FactWriter:
             if stored is None or stored.record.text != known.text or stored.record.is_closed:
                 return False
             record = stored.record
-            if record.expired(now) or record.archived or record.derived_from:
+            if record.expired(now) or record.archived or find_origins(transaction, user, record):
                 return False
-            again = expiry_of(runtime.policy, record.policy_class, record.source, now)
+            again = expiry_of(runtime.policy, record.policy_class, record.source, created_at or now)
             if not record.hold and _later(again, record.expires_at) != record.expires_at:
                 record = replace(record, expires_at=again, version=record.version + 1)
                 transaction.replace(user, replace(stored, record=record))
@@ -198,7 +212,7 @@ class FactWriter:
         return True
 
     def _close(self, transaction: RecordTransaction, user: str, decision: FactDecision, by: MemoryRecord) -> None:
-        """Close the memory that a decision replaces, unless it lives longer than the new one: then both stay."""
+        """Close the memory that a decision replaces, unless it lives longer or was told later: then both stay."""
         runtime, now = self.runtime, self.runtime.clock.now()
         stored = None if decision.id is None else transaction.find(user, decision.id)
         if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
@@ -209,13 +223,11 @@ class FactWriter:
                 "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
                 "weighs more, or has other metadata or privacy"
             )
-        if expiry_or_max(by) < expiry_or_max(stored.record):
+        if expiry_or_max(by) < expiry_or_max(stored.record) or by.created_at < validity(stored.record)[0]:
             return
-        since = validity(by)[0]
-        end = since if since > validity(stored.record)[0] else now
         why = f"{'said with more' if decision.action == 'update' else 'contradicted'} by {by.id}"
         closed = replace(
-            stored.record, valid_to=end, superseded_by=by.id, flagged=why, version=stored.record.version + 1
+            stored.record, valid_to=by.created_at, superseded_by=by.id, flagged=why, version=stored.record.version + 1
         )
         transaction.replace(user, replace(stored, record=closed))
         reason = f"{by.id} {'says the same and more' if decision.action == 'update' else 'replaces it'}"

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from meve.errors import PolicyError, UnknownIdError, ValidationError
+from meve.errors import PolicyError, UnknownIdError
 from meve.memory._contradiction.claims import have_equal_words, parse_claim
-from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_text, is_own_history, is_part
+from meve.memory.records import SHARED, MemoryRecord, StoredRecord, check_ids, is_copy, is_own_history, without_copies
 from meve.memory.stores._record_transaction import RecordTransaction
 
 SESSIONS = "sessions"
@@ -15,9 +15,7 @@ SESSIONS = "sessions"
 
 def check_origins(ids: object) -> tuple[str, ...]:
     """Return the checked ids of origins, sorted, each once."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ValidationError(f"derived_from must be a list of ids, got {ids!r:.80}")
-    return tuple(sorted({check_text(each, "an id in derived_from") for each in ids}))
+    return tuple(sorted(set(check_ids(ids, "derived_from"))))
 
 
 def derive(
@@ -32,8 +30,14 @@ def derive(
         if origin is None or origin.record.expired(now):
             raise UnknownIdError(f"derived_from names {each!r:.80}, which this user doesn't have: it may have expired")
         origins.append(origin.record)
-    every = {each for origin in origins for each in (origin.id, *origin.derived_from)}
+    every = {each for origin in origins for each in (origin.id, *find_origins(transaction, user, origin))}
     return limit_expiry(transaction, user, replace(record, derived_from=tuple(sorted(every))))
+
+
+def find_origins(transaction: RecordTransaction, user: str, record: MemoryRecord) -> tuple[str, ...]:
+    """Return the ids that a record is derived from, without its copies, which end by themselves."""
+    closed = transaction.replaced_by(user, [record.id]) if record.derived_from else []
+    return without_copies(record, (stored.record for stored in closed)).derived_from
 
 
 def check_standing(
@@ -55,12 +59,13 @@ def check_standing(
     if not record.pinned and record.policy_class != "instruction":
         return
     origins = [transaction.find(user, each) for each in record.derived_from] if user != SHARED else []
+    origins = [each for each in origins if each is None or not is_copy(each.record, record)]
     sources = [record.source, *("an unknown record" if s is None else s.record.source for s in origins)]
     sources += [each.source for each in _find_former(transaction, user, record, former)]
     if user == SHARED or any(source != "chat_user" for source in sources):
         raise PolicyError(
-            f"only what the user said (source chat_user) may be pinned or an instruction, and {record.id!r:.80} comes "
-            f"from {', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
+            f"only what the user said (source chat_user) may be pinned or an instruction, and this comes from "
+            f"{', '.join(dict.fromkeys(sources))}: choose another class, or let the user say it"
         )
 
 
@@ -72,9 +77,16 @@ def _find_former(
     later = [record, *([] if former is None else [former])]
     while later:
         found.update((each.id, each) for each in later)
-        closed = [s.record for s in transaction.replaced_by(user, [each.id for each in later])]
-        later = [r for r in closed if r.id not in found and is_own_history(r, found[r.superseded_by or ""])]
+        closed = [
+            s.record for s in transaction.replaced_by(user, [each.id for each in later]) if s.record.id not in found
+        ]
+        later = [r for r in closed if _is_former(r, found[r.superseded_by or ""])]
     return list(found.values())
+
+
+def _is_former(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a caller wrote one record in place of the other, which is no copy that was merged into it."""
+    return is_own_history(record, by) and not is_copy(record, by)
 
 
 def limit_expiry(
@@ -114,7 +126,7 @@ def of_session(records: Sequence[StoredRecord], session: str) -> list[StoredReco
         derived := {
             each
             for each, record in by_id.items()
-            if any(origin in ids and not _is_copy(by_id[origin], record) for origin in record.derived_from)
+            if any(origin in ids and not _repeats(by_id[origin], record) for origin in record.derived_from)
         }
         - ids
     ):
@@ -137,7 +149,7 @@ def release_copies(
     changed = []
     for by in {r.superseded_by for r in erased.values() if r.superseded_by is not None} - erased.keys():
         stored = transaction.find(user, by)
-        copies = [r for r in erased.values() if stored is not None and _is_copy(r, stored.record)]
+        copies = [r for r in erased.values() if stored is not None and _repeats(r, stored.record)]
         if stored is None or not copies:
             continue
         record, taken = stored.record, {name for copy in copies for name in copy.tags}
@@ -152,10 +164,9 @@ def release_copies(
     return changed
 
 
-def _is_copy(record: MemoryRecord, by: MemoryRecord) -> bool:
-    """Return whether a record was merged into another one that says the same in equal words."""
-    are_facts = record.kind == "fact" and by.kind == "fact" and is_part(record, by)
-    return are_facts and have_equal_words(parse_claim(record.text), parse_claim(by.text))
+def _repeats(record: MemoryRecord, by: MemoryRecord) -> bool:
+    """Return whether a record was merged into another one that says the same in equal words, still."""
+    return is_copy(record, by) and have_equal_words(parse_claim(record.text), parse_claim(by.text))
 
 
 def _sessions_of(record: MemoryRecord) -> list[str | None]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypedDict, Unpack
 
-from meve.errors import ValidationError
+from meve.errors import PolicyError, ValidationError
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._classify.tags import Tagger
-from meve.memory._expiry import expiry_of
+from meve.memory._expiry import expiry_of, has_passed
 from meve.memory._timestamps import check_past
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
@@ -52,8 +52,10 @@ class RecordOptions(TypedDict, total=False):
     """Its lifetime; None for the policy's, which is unlimited for facts that a user states."""
     expires_at: datetime | None
     """When it expires, instead of `ttl`."""
+    created_at: datetime | None
+    """When it was told, if that was earlier than now: its day, its age and its life count from then."""
     valid_from: datetime | None
-    """From when on it holds; None for now."""
+    """From when on it holds; None for when it was told."""
     metadata: Mapping[str, Any] | None
     """JSON-plain values of your own."""
     pinned: bool
@@ -118,7 +120,11 @@ def make_record(
         chosen = _class_of_source(source, policy.user_class)
     record_id, session_id = options.get("id"), options.get("session_id")
     tags, metadata = options.get("tags"), options.get("metadata")
-    valid_from = options.get("valid_from")
+    created_at, valid_from = options.get("created_at"), options.get("valid_from")
+    told = now if created_at is None else check_past(created_at, "created_at", now)
+    expires_at = expiry_of(policy, chosen, source, told, options.get("ttl"), options.get("expires_at"))
+    if has_passed(expires_at, now):
+        raise PolicyError(f"told at {told.isoformat()}, it would have expired at {expires_at}, before now")
     return MemoryRecord(
         id=uuid.uuid4().hex if record_id is None else check_id(record_id),
         kind=kind_of(source),
@@ -126,9 +132,9 @@ def make_record(
         text=text,
         source=source,
         policy_class=chosen,
-        created_at=now,
-        expires_at=expiry_of(policy, chosen, source, now, options.get("ttl"), options.get("expires_at")),
-        valid_from=now if valid_from is None else check_past(valid_from, "valid_from", now),
+        created_at=told,
+        expires_at=expires_at,
+        valid_from=told if valid_from is None else check_past(valid_from, "valid_from", now),
         session_id=None if session_id is None else check_text(session_id, "session_id", NAME_LENGTH),
         tags=check_tags(tagger.tag(text) if tags is None else tags),
         metadata=_with_scopes({} if metadata is None else check_metadata(metadata), check_scopes(options)),

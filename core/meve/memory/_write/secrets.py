@@ -15,7 +15,7 @@ from meve.memory._write.record_factory import Classifier
 from meve.memory._write.told_secrets import tells_secret
 from meve.memory.items.item import named_texts
 from meve.memory.policy import Policy, PolicyClass, RecordSource
-from meve.memory.records import check_choice
+from meve.memory.records import MemoryRecord, check_choice
 
 _PLUGINS = """
 artifactory.ArtifactoryDetector aws.AWSKeyDetector azure_storage_key.AzureStorageKeyDetector
@@ -199,6 +199,17 @@ class WriteGate:
         if secret:
             return f"secret: {secret:.60}"
         return f"personal data: {personal}" if personal else ""
+
+
+def text_of(record: MemoryRecord, tags: Iterable[str]) -> str:
+    """Return the text of a record and its tags, as the gate reads them.
+
+    An item's namespace isn't read: it is its address, and often holds the user's id.
+    """
+    value = record.metadata.get("value")
+    if record.kind == "item" and isinstance(value, Mapping):
+        return all_text(f"{record.metadata.get('key')}: {record.text}", value, tags)
+    return all_text(record.text, record.metadata, tags)
 
 
 def all_text(text: str, metadata: Mapping[str, Any], tags: Iterable[str] = ()) -> str:

@@ -11,9 +11,16 @@ from meve.errors import PolicyError, UnknownIdError, ValidationError
 from meve.memory._expiry import expiry_of, remove_expired
 from meve.memory._reports import describe_record
 from meve.memory._write.eraser import RecordEraser, check_not_held, unknown
-from meve.memory._write.provenance import check_origins, check_standing, derive, limit_derived, limit_expiry
+from meve.memory._write.provenance import (
+    check_origins,
+    check_standing,
+    derive,
+    find_origins,
+    limit_derived,
+    limit_expiry,
+)
 from meve.memory._write.record_factory import RecordOptions, make_record
-from meve.memory._write.secrets import all_text
+from meve.memory._write.secrets import all_text, text_of
 from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
     SHARED,
@@ -22,11 +29,13 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     check_choice,
+    check_count,
     check_flag,
     check_id,
     check_metadata,
     check_tags,
     check_text,
+    validity,
 )
 from meve.memory.stores._closed_records import reopen
 from meve.memory.stores._record_transaction import RecordTransaction
@@ -103,14 +112,17 @@ class RecordWriter(RecordEraser):
         record_id = check_id(record_id)
         options["tags"] = tags = _as_given(options.get("tags"))
         changes = self._checked(options)
+        version = options.get("if_version")
+        if version is not None:
+            check_count(version, "if_version")
         ttl, expires_at = options.get("ttl"), options.get("expires_at")
         before = _check_found(runtime.store.find(user, record_id), record_id, now)
         if "policy_class" in changes or ttl is not None or expires_at is not None:
             policy_class = changes.get("policy_class", before.record.policy_class)
             changes["expires_at"] = expiry_of(runtime.policy, policy_class, before.record.source, now, ttl, expires_at)
         if changes.keys() & {"text", "metadata", "tags", "policy_class"}:
-            metadata = changes.get("metadata", before.record.metadata)
-            text = all_text(changes.get("text", before.record.text), metadata, tags or before.record.tags)
+            content = {name: changes[name] for name in ("text", "metadata") if name in changes}
+            text = text_of(replace(before.record, **content), tags or before.record.tags)
             old_class = changes.get("policy_class", before.record.policy_class)
             admitted, _ = runtime.gate.admit(text, before.record.source, old_class)
             _check_shareable(runtime.policy, user, admitted)
@@ -119,7 +131,7 @@ class RecordWriter(RecordEraser):
         with runtime.store.writing() as transaction:
             stored = _check_found(transaction.find(user, record_id), record_id, now)
             check_not_held(stored.record)
-            _check_changes(stored.record, changes, options.get("if_version"))
+            _check_changes(stored.record, changes, version)
             record = self._unarchive(transaction, user, stored.record, now)
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
@@ -146,21 +158,23 @@ class RecordWriter(RecordEraser):
     ) -> MemoryRecord:
         """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
         runtime, now = self.runtime, self.runtime.clock.now()
-        former = _check_replaceable(runtime.store.find(user, check_id(record_id)), record_id, now)
+        record_id = check_id(record_id, "record_id")
+        former = _check_replaceable(runtime.store.find(user, record_id), record_id, now)
         inherited: RecordOptions = {
             "source": former.source, "policy_class": former.policy_class, "session_id": former.session_id,
             "tags": former.tags, "metadata": former.metadata, "pinned": former.pinned,
         }  # fmt: skip
         chosen: RecordOptions = {**inherited, **options}
         record, _ = self._make(text, user_id, now, **chosen)
-        fresh = runtime.stored(replace(record, derived_from=former.derived_from))
+        fresh = runtime.stored(record)
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             before = _check_replaceable(stored, record_id, now)
             assert stored is not None
             check_not_held(before)
             remove_expired(runtime, transaction, user, record.id, now)
-            record = limit_expiry(transaction, user, fresh.record, before)
+            origins = find_origins(transaction, user, before)
+            record = limit_expiry(transaction, user, replace(record, derived_from=origins), before)
             if options.get("ttl") is None and options.get("expires_at") is None:
                 ends = [
                     before.expires_at,
@@ -171,7 +185,8 @@ class RecordWriter(RecordEraser):
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
-            closed = replace(before, valid_to=now, superseded_by=record.id, flagged="", version=before.version + 1)
+            end = max(record.created_at, validity(before)[0])
+            closed = replace(before, valid_to=end, superseded_by=record.id, flagged="", version=before.version + 1)
             transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
             detail = {"rule": "supersede", "evidence": {"by": record.id}, "inverse": "restore"}

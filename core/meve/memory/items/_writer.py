@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from meve._repeating import repeat_rolled_back
 from meve._telemetry import reported
-from meve.errors import DuplicateIdError
+from meve.errors import DuplicateIdError, ValidationError, show
 from meve.memory._expiry import after, expiry_of, remove_expired
 from meve.memory._reports import describe_erasure, describe_item_changes
 from meve.memory._runtime import MemoryRuntime
@@ -47,7 +47,12 @@ class ItemWriter:
         """Return the checked records of changes. See `Items.prepare`."""
         now = self.runtime.clock.now()
         drafts: Drafts = {}
-        for user_id, change in changes:
+        if isinstance(changes, str) or not isinstance(changes, Iterable):
+            raise ValidationError(f"changes must be a list of pairs of a user and a change, got {show(changes, 80)}")
+        for each in changes:
+            if not isinstance(each, tuple) or len(each) != 2 or not isinstance(each[1], Put | Drop):
+                raise ValidationError(f"a change must be a pair of a user and a Put or a Drop, got {show(each, 80)}")
+            user_id, change = each
             user, record_id = user_key(user_id), item_id(change.namespace, change.key)
             drafts[user, record_id] = None if isinstance(change, Drop) else self._draft(user_id, record_id, change, now)
         return drafts

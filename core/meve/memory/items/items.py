@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 from meve._repeating import repeat_rolled_back
 from meve._telemetry import reported
-from meve.errors import ValidationError
+from meve.errors import ValidationError, show
 from meve.memory._async_runner import as_async
 from meve.memory._recall.namespace_index import Positions
 from meve.memory._recall.searcher import Searcher
@@ -23,7 +23,7 @@ from meve.memory._write.eraser import ErasureReport
 from meve.memory.items._writer import Drafts, ItemChange, ItemWriter, extended, to_refresh
 from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, item_id, item_of
 from meve.memory.policy import PolicyClass
-from meve.memory.records import MemoryRecord, UserId, check_count, user_key, user_of
+from meve.memory.records import MemoryRecord, UserId, check_count, check_flag, user_key, user_of
 from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline.pipeline import check_query
 from meve.types import FloatArray
@@ -112,8 +112,8 @@ class Items:
             DuplicateIdError: a record that is no item has the id of one.
             HoldError, ModelError, StorageError: as for `put`.
         """
-        if not isinstance(drafts, dict):
-            raise ValidationError(f"drafts must come from prepare(), got {drafts!r:.80}: call write(prepare(changes))")
+        if not isinstance(drafts, dict) or not all(isinstance(r, MemoryRecord | None) for r in drafts.values()):
+            raise ValidationError(f"drafts must come from prepare(), got {show(drafts, 80)}: write(prepare(changes))")
         return self._writer.write(drafts, reason)
 
     def get(self, namespace: Namespace, key: str, *, user_id: UserId, refresh: bool = False) -> Item | None:
@@ -129,6 +129,7 @@ class Items:
             ValidationError: a user, namespace or key is invalid.
         """
         user = user_key(user_id)
+        check_flag(refresh, "refresh")
         stored = self._runtime.store.find(user, item_id(namespace, key))
         if stored is None or stored.record.kind != "item":
             return None
@@ -164,6 +165,9 @@ class Items:
             QueryError: the query is no string, or longer than the embedder's window.
         """
         user, begin = user_key(user_id), check_namespace(prefix)
+        if where is not None and not callable(where):
+            raise ValidationError(f"where must be a function of an item's value, got {show(where, 80)}")
+        check_flag(refresh, "refresh")
         limit, offset = (min(check_count(n, name), _MAX_COUNT) for n, name in ((limit, "limit"), (offset, "offset")))
         question = _question(query)
         index = self._searcher.indexes.of(user)
@@ -210,7 +214,8 @@ class Items:
         Raises:
             ValidationError: the user or the namespace is invalid.
         """
-        return self._writer.erase_under(user_key(user_id), check_namespace(prefix), reason, dry_run=dry_run)
+        user, begin = user_key(user_id), check_namespace(prefix)
+        return self._writer.erase_under(user, begin, reason, dry_run=check_flag(dry_run, "dry_run"))
 
     aput, adelete, awrite = as_async(put), as_async(delete), as_async(write)
     adelete_namespace = as_async(delete_namespace)

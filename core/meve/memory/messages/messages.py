@@ -5,14 +5,14 @@ maintenance only removes expired ones. `meve.memory.turns` stores the facts of a
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Unpack
 
 from meve._repeating import repeat_rolled_back
 from meve._telemetry import reported
-from meve.errors import DuplicateIdError, UnknownIdError, ValidationError
+from meve.errors import DuplicateIdError, UnknownIdError, ValidationError, show
 from meve.memory._async_runner import as_async
 from meve.memory._audit.chain import Action
 from meve.memory._expiry import expiry_of, has_passed, remove_expired
@@ -30,7 +30,9 @@ from meve.memory.records import (
     StoredRecord,
     UserId,
     check_count,
+    check_flag,
     check_id,
+    check_ids,
     check_metadata,
     check_text,
     user_key,
@@ -142,6 +144,7 @@ class Messages:
             ValidationError, StorageError, HoldError: as for `replace`.
         """
         user, drafts = self._drafts(session_id, values, user_id, archived, ttl)
+        check_flag(replace_all, "replace_all")
         query = self._query(user, session_id, archived=None)
         with self._runtime.store.writing() as transaction:
             everything = transaction.records(query)
@@ -222,10 +225,11 @@ class Messages:
             HoldError: a message is on hold; nothing is changed.
         """
         user = user_key(user_id)
+        check_flag(archive, "archive")
         if ids is None:
             query = self._query(user, session_id, **options)
         else:
-            query = replace(self._query(user, session_id, archived=None), ids=tuple(ids))
+            query = replace(self._query(user, session_id, archived=None), ids=check_ids(ids, "ids"))
         with self._runtime.store.writing() as transaction:
             popped = transaction.records(query)
             missing = set(ids or ()) - {stored.record.id for stored in popped}
@@ -258,10 +262,10 @@ class Messages:
             kind="message",
             session_id=_session(session_id),
             alive_at=self._runtime.clock.now(),
-            archived=archived,
+            archived=None if archived is None else check_flag(archived, "archived"),
             limit=None if limit is None else min(check_count(limit, "limit"), _MAX_COUNT),
             offset=0 if offset is None else min(check_count(offset, "offset"), _MAX_COUNT),
-            newest_first=newest,
+            newest_first=check_flag(newest, "newest"),
             after=_place(after, "after"),
             before=_place(before, "before"),
         )
@@ -276,8 +280,11 @@ class Messages:
         ids: Sequence[str | None] | None = None,
     ) -> tuple[str, list[StoredRecord]]:
         if isinstance(values, str | Mapping) or not isinstance(values, Sequence):
-            raise ValidationError(f"values must be a list of messages, got {values!r:.80}")
+            raise ValidationError(f"values must be a list of messages, got {show(values, 80)}")
         runtime, now = self._runtime, self._runtime.clock.now()
+        check_flag(archived, "archived")
+        if isinstance(ids, str) or not isinstance(ids, Iterable | None):
+            raise ValidationError(f"ids must be a list of ids, got {show(ids, 80)}")
         names = [None] * len(values) if ids is None else list(ids)
         if len(names) != len(values):
             raise ValidationError(f"ids must hold one id for each of the {len(values)} messages, got {len(names)}")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from meve.memory._audit.chain import Action, EventDraft
-from meve.memory.records import MemoryRecord, is_own_history, is_part, validity
+from meve.memory.records import MemoryRecord, is_own_history, is_part, validity, without_copies
 
 if TYPE_CHECKING:
     from meve.memory.stores._record_transaction import RecordTransaction
@@ -65,3 +65,21 @@ def detach_closed(transaction: "RecordTransaction") -> None:
             action: Action = "restore" if was_part else "update"
             draft = EventDraft(at=at, user=user, record=record.id, action=action, reason=reason)
             transaction.log(draft._replace(detail={"evidence": {"by": by}}))
+        if transaction.events:
+            _drop_copies(transaction, user, change.erased)
+
+
+def _drop_copies(transaction: "RecordTransaction", user: str, erased: Iterable[MemoryRecord]) -> None:
+    """Let records that stay name none of their erased copies any more: they say the same by themselves."""
+    gone = {r.id: r for r in erased}
+    for by in sorted({r.superseded_by for r in gone.values() if r.superseded_by} - gone.keys()):
+        stored = transaction.find(user, by)
+        record = None if stored is None else stored.record
+        if stored is None or record is None or record.hold:
+            continue
+        left = without_copies(record, gone.values())
+        if left != record:
+            changed = replace(left, version=record.version + 1)
+            transaction.replace(user, replace(stored, record=changed))
+            reason, at = "a copy that was merged into it is gone", transaction.events[-1].at
+            transaction.log(EventDraft(at=at, user=user, record=by, action="update", reason=reason))

@@ -37,7 +37,7 @@ def open_store(
     """Open the back end; see `GovernedMemory.open`. With `copy_of`, one that is going to be a copy."""
     if (file is None) == (store is None):
         raise ConfigurationError(f"give exactly one of file and store, got {'neither' if file is None else 'both'}")
-    if not isinstance(file, str | Path | None):
+    if not isinstance(file, str | Path | None) or "\x00" in str(file):
         raise ConfigurationError(f"file must be a path or a PostgreSQL URL, got {file!r:.80}")
     if not isinstance(accept_older, bool):
         raise ConfigurationError(f"accept_older must be True or False, got {accept_older!r:.40}")
