@@ -28,7 +28,7 @@ BACK_REFERENCES = frozenset(_POINTERS.split())
 _IT = r"(?:it|that|this|them|these|those|so)"
 _GOOD = r"(?:good|great|nice|fine|perfect|fun)"
 _REACTION = re.compile(
-    rf"""(?:but|and|so|also|because)?\s*(?:
+    rf"""(?:(?:but|and|so|also|because)\s++)?(?:
       (?:good|best\s+of)\s+luck\b.*
     | (?:(?:i'm|i\s+am)\s+)?(?:so\s+)?(?:glad|happy|sorry|good|great|awesome)\s+
       (?:to\s+(?:hear|see|know)|about)\b(?!.*\bmy\b).*
@@ -80,7 +80,7 @@ _OWN = re.compile(
 )
 """What leads to what a clause tells of the speaker."""
 _POINTS = re.compile(
-    r"\b(?:you|your|yours|u|it|them|this)\b|\s*(?:['’]d\s+|would\s+)(?:like|love)\b|\s*(?:need|want)\s+(?:to|some)\b",
+    r"\b(?:you|your|yours|u|it|them|this)\b|(?:['’]d|\bwould)\s+(?:like|love)\b|\b(?:need|want)\s+(?:to|some)\b",
     re.IGNORECASE,
 )
 """Words of what the speaker says of the other one or of what was said before, or asks for."""
@@ -93,7 +93,7 @@ _GENERAL = re.compile(r"(?:i\s+think\s+)?(?:it|this|that)['\s].*\b(?:we|our)\b",
 _TO_OTHER = re.compile(r"(?:(?:whenever|when|if)\s+)?you\b", re.IGNORECASE)
 _OTHERS_NEWS = re.compile(r"(?:(?:and|but|because|since)\s+)?(?:the|an?|he|she|he's|she's|his|her)\b", re.IGNORECASE)
 """Begins a clause after a reaction that tells of others: "Sorry, the baby was ill"."""
-_WHEN = "later|soon|tomorrow|again|next\\s+(?:time|week)|around|on\\s+\\w+day|tonight|then|you"
+_WHEN = "later|soon|tomorrow|again|next\\s+(?:time|week)|around|on\\s+\\w+day|tonight|then"
 _BANTER = re.compile(
     rf"""(?:(?:{LAUGHTER}|but|and|so|well|seriously|honestly|really|just|thanks|sorry|man|dude)\s+)*+(?:
       never\s?mind(?:\s+(?:that|me|then))? | good\s+one | fair\s+enough | touch[eé] | stop(?:\s+it)?
@@ -114,7 +114,7 @@ _BANTER = re.compile(
     | (?:you|that|this|it)(?:'re|\s+are|'s)?\s+(?:(?:always|really|just|totally|so)\s+)*+
       (?:made\s+my\s+(?:day|week|morning|evening)|saved\s+(?:me|my\s+(?:life|day))
       |(?:crack(?:s|ed)?|cheer(?:s|ed)?)\s+me\s+up|kill(?:s|ing|ed)?\s+me|got\s+me(?:\s+there)?|read\s+my\s+mind)
-    | (?:i'll\s+)?(?:see|catch|talk(?:\s+to)?|speak(?:\s+to)?|chat(?:\s+with)?|write)(?:\s+(?:you|ya|{_WHEN}))+
+    | (?:i'll\s+)?(?:see|catch|talk(?:\s+to)?|speak(?:\s+to)?|chat(?:\s+with)?|write)(?:\s++(?:you|ya|{_WHEN}))++
     | bye(?:\s+(?:bye|for\s+now|then))? | have\s+a\s+(?:\w+\s+)?(?:one|day|night|evening|time|trip|week|weekend)
     | happy\s+\w+day | (?:one|just\s+a)\s+(?:sec|second|moment|minute) | long\s+day | continue | go\s+on | carry\s+on
     | (?:still\s+)?(?:the\s+)?same\s+(?:error|result|problem|issue|thing)(?:\s+(?:again|here))? | still\s+doesn't\s+work
