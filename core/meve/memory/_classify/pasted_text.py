@@ -3,6 +3,7 @@
 import re
 
 from meve.memory._classify.pasted_blocks import GAP, remove_blocks
+from meve.memory._classify.small_talk import FIRST_PERSON
 
 _FENCED = re.compile(r"(```|~~~|\"\"\").*?(?:\1|\Z)", re.DOTALL)
 _TAG = re.compile(r"<(/?)(\w++)[^<>]*+>")
@@ -21,6 +22,8 @@ _PASTED_LINE = re.compile(
     | (?:def|function|class)\s+\w+\( | for\s+\w+(?:,\s*\w+)*\s+in\s+[^\s(]+(?:\(.*\))?:\s*$ | \{(?=[^:]*:).*\}\s*,?\s*$
     | (?:git|npm|npx|pip3?|yarn|cargo|docker|kubectl|sudo|curl|wget|ssh|tar|chmod|grep|python3?|node|terraform)\s
         (?:[\w./:@-]+\s){0,8}?--?[a-z]
+    | git\s(?:add|checkout|clone|commit|diff|fetch|init|log|merge|pull|push|rebase|stash|status)(?:\s+[\w./:-]+)*\s*$
+    | https?://\S+\s*$ | \[[\w.:-]+\]\s*$ | (?!.*\b(?:I|my|we|our)\b)(?:.*\w::\w|.*[\w/]\.[a-z]{1,4}:\d|test\ result:)
     | npm\ (?:ERR|WARN)! | goroutine\ \d+\ \[ | --> | \w+(?:\.\w+)+(?:Error|Exception)\b
     | (?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)\b.*\b(?:FROM|INTO|SET|TABLE)\b
     | [\w.\[\]"']+\s*[-+*/]?=\s*\S | [\w.]+\([^)]*\)\s*+;?\s*$ | [{}()\[\];]+,?\s*$ | .*[{;]\s*$ | .*(?:=>|==|&&|\|\|)
@@ -45,8 +48,8 @@ def remove_pasted_text(text: str) -> str:
     for pattern in (_FENCED, _TRACEBACK):
         text = pattern.sub(GAP, text)
     text = _QUOTED.sub(lambda match: GAP if match[1] else match[0], _remove_tagged(text))
-    lines = (GAP if _PASTED_LINE.match(line) else line for line in text.split("\n"))
-    own = remove_blocks("\n".join(lines)).split("\n")
+    lines = [GAP if _PASTED_LINE.match(line) else line for line in text.split("\n")]
+    own = remove_blocks("\n".join(_remove_output(lines))).split("\n")
     return "\n".join(line.replace(GAP, "") for line in own if line.strip() != GAP)
 
 
@@ -68,3 +71,16 @@ def _remove_tagged(text: str) -> str:
             kept += [text[at : tag.start()], GAP]
             at = ends[-1]
     return "".join([*kept, text[at:]])
+
+
+def _remove_output(lines: list[str]) -> list[str]:
+    """Return lines without those of a block below "…:" in which something pasted stands, but for the user's own."""
+    begin, left = 0, list(lines)
+    for n in range(len(lines) + 1):
+        if n < len(lines) and lines[n].strip():
+            continue
+        block = lines[begin:n]
+        if block and block[0].rstrip().endswith(":") and GAP in block[1:]:
+            left[begin + 1 : n] = [each if FIRST_PERSON.search(each) else GAP for each in block[1:]]
+        begin = n + 1
+    return left

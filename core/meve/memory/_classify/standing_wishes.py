@@ -18,8 +18,8 @@ _GERUND = (
 _VERBS = _any("""
     add address answer apologi[sz]e ask assume avoid begin book call check cite compare consider convert define
     double-check end explain flatter format give greet guess include keep lecture make mention put quote recommend
-    refer repeat reply respond round say show sign skip speak spell start sugar-?coat suggest swear talk translate
-    treat use verify write
+    refer repeat reply respond return round say send show sign skip speak spell start sugar-?coat suggest swear talk
+    tell translate treat use verify warn write correct
 """)
 _PAST = {
     "used": "use", "wrote": "write", "gave": "give", "said": "say", "spoke": "speak", "kept": "keep", "made": "make",
@@ -33,14 +33,16 @@ _MANNER = _any("""
 """)
 _STYLE = _any("""
     emojis? bullet_points bullets jargon small_talk abbreviations exclamation_marks slang markdown lower_case upper_case
-    capitals? pronouns disclaimers introductions? greetings apologies filler
+    capitals? pronouns disclaimers introductions? greetings apologies filler puns plain_text
+    (?:british|american|australian)_(?:english|spelling) (?:decimal_)?(?:commas|separators) (?:the_)?(?:24|12)-hour
+    (?:short|long|full)_paragraphs [248]_spaces (?:technical|legal|medical|latin|foreign)_(?:terms|phrases)
     (?:simple|plain|short|easy|long|foreign)_words (?:short|long|full|complete)_sentences
     (?:simple|plain|marketing|technical)_language (?:metric|imperial)(?:_units)? celsius fahrenheit
 """)
 """Ways of writing, which nobody asks for once."""
-_CONTENT = _any("headings tables examples sources links numbers")
+_CONTENT = _any("lists headings tables examples sources links numbers")
 """Things that a user may also ask for once."""
-_LANGUAGE = _any("""
+LANGUAGE = _any("""
     english french german spanish italian portuguese dutch swedish norwegian danish finnish polish czech russian
     ukrainian greek turkish arabic hebrew hindi chinese mandarin japanese korean latin
 """)
@@ -52,6 +54,8 @@ _LASTING = re.compile(
 _CONDITION = re.compile(
     r"(?:(?:if|when|whenever|unless|every ?time|each time) (?:you\b|i (?:ask|send|write|say|want|quote|mention"
     r"|tell|give|share|paste|post|type|talk)\b|\w+ing\b)[^,]*,\s*(?:then )?)"
+    r"|for (?:all )?(?!(?:me|now|once|today|the|my|this|that)\b)\w+(?: \w+)?, "
+    r"(?=(?:please )?(?:use|write|format|give|show|add|prefer)\b(?! (?:the|this|that|my|his|her|an?)\b))"
 )
 _START = (
     r"(?:from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future"
@@ -63,7 +67,8 @@ _WISHED = re.compile(
 )
 _OPENER = re.compile(
     r"(?:(?:oh|ah|by the way|btw|just so you know|so you know|fyi|for your information|one (?:more|last|other) thing"
-    r"|one thing|another thing|before i forget|p\.?s|actually|well|and|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
+    r"|one thing|another thing|before i forget|remember(?=:)"
+    r"|p\.?s|actually|well|and|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
     r"[\s.,:;!–-]+)+",
     re.IGNORECASE,
 )
@@ -86,19 +91,55 @@ _NAMING = re.compile(
     r"|on\b|at\b|in\b|when|later|tomorrow|today|tonight|if\b|after|before|again|now\b|soon|an?\b(?= (?:taxi|cab)))"
 )
 _HOW = re.compile(
-    r"(?:answer|reply|respond|speak|talk|write|explain)(?: me| to me| things| everything)?,? (?:"
+    r"(?:address me|answer|reply|respond|speak|talk|write|explain)(?: me| to me| things| everything)?,? (?:"
     r"(?:in|with|without|like|as)(?! (?:the|my|an?|this|that|your?)\b)|like an?\b|step by step"
     r"|(?:more |less )?(?:plainly|simply|briefly|clearly|formally|informally|politely|concisely|directly|casually)\b"
-    rf"|(?:\w+ )?{_LANGUAGE}(?=$|,| (?:only|with me|to me|when|unless|please)))"
+    rf"|(?:\w+ )?{LANGUAGE}(?=$|,| (?:only|with me|to me|when|unless|please)))"
+    r"|(?:write|phrase|word|answer) (?:all |my )?(?!(?:this|his|its|us)\b)\w+s(?: to \w+s)? (?:in|with|without)"
+    r" (?!the\b|my\b)"
+    r"|explain (?:\w+ )?(?:terms|words|abbreviations|acronyms)\b"
+    r"|give me the (?:answer|result|short version|summary|bottom line) first\b"
     r"|(?:format|write|give|show|express) (?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
 )
+_REASON = re.compile(r"(?:i'm|i am|my|i have|i've)\b[^,;]*[,;] (?:so |and )?(?=please\b)")
+"""What stands before a wish: "I'm dyslexic, please …"."""
+_FINE = r"(?:fine|ok(?:ay)?|welcome|allowed|good)"
+_ENDS = re.compile(
+    r"(?:you (?:don't (?:have|need) to|needn't|no longer have to|can stop)|i don't (?:need|want)|no(?: need)?)\b"
+    r"(?=.*\b(?:any ?more|any longer)\b)"
+    rf"(?=.*\b(?:{_STYLE}|{_CONTENT}|{_NOUN}|{LANGUAGE}|{_MANNER}|call me|units)\b)"
+    rf"|you (?:can|may) (?:stop|go back to|switch to) (?:answering|writing|using|calling me|{LANGUAGE}|{_STYLE})\b"
+    rf"|you can be {_MANNER} (?:with me )?again$|switch (?:back )?to {LANGUAGE}\b"
+    rf"|(?:{_MANNER} {_NOUN}|(?:your )?(?:{_STYLE}|{_CONTENT}|{_NOUN})) (?:is|are|can be) (?:\w+ )?{_FINE}\b"
+    rf"|your {_NOUN} can be {_MANNER} (?:again|now)$"
+)
+"""The end of an earlier wish."""
 _OBJECT = r"(?:(?:me|us|any|some|so|too|many|much|only|more|fewer|the|your|of|all) )*"
+_KINDS = re.compile(
+    r"(?:suggest|recommend|offer|propose|add|include|use)"
+    r" (?!(?:this|his|its|us|yours|ours)\b)\w+s\b(?!\s+(?:for|to) the\b)"
+)
+"""What a user asks never to be given: "don't suggest restaurants"."""
 _BEHAVIOUR = r"(?:apologi[sz]|flatter|lectur|guess|assum|greet|swear|sugar-?coat)(?:es?|ing)?"
 _ABOUT_ANSWERS = re.compile(
     rf"your (?:{_NOUN}|tone|style|language) (?:(?:is|are) (?:\w+ )?(?:too|always|never)|should|must|need)\b"
     r"|i (?:really )?(?:(?:do not|don't) (?:want|need|like)|prefer|like|want|need|hate|dislike) "
     rf"(?:(?:.* in your|(?:your|{_MANNER}|\w+er)) {_NOUN}$|(?:any )?{_STYLE}$)"
-    rf"|no (?:more )?{_STYLE}"
+    rf"|no (?:more )?(?:{_STYLE}|\w+ (?:phrases|words|expressions)(?=,| please|$))"
+    rf"|(?:i'd|i would) (?:rather have|prefer) (?:{_STYLE}|{_CONTENT})$"
+    rf"|(?:(?:your|my|all) )?{_NOUN} (?:should|must) (?:always |only )?(?:be|come|stay|have|use|contain|include)"
+    r" (?!in (?:the|by)\b)"
+    r"|i (?:want|prefer|like|need) (?:dates?|times|prices|numbers|temperatures|amounts|units|answers|replies|code) "
+    r"(?:as|in|with|without) (?!(?:the|my|our|his|her)\b)"
+    r"|(?:ask|warn|tell|check with) (?:me )?(?:the \w+ )?before you (?!\w+ (?:the|this|that|my|it)\b)"
+    r"|(?:show|give|tell|explain) (?:me )?.* (?:when|whenever) (?:you\b|i (?:ask|send|write|paste|share)\b)"
+    r"|i (?:really )?(?:like|love|prefer|hate|don't like) it when you\b"
+)
+_GERMAN = re.compile(
+    r"(?:bitte )?(?:antworte|schreibe?|sprich|rede)(?: (?:bitte|mir|mit mir|immer|nur|stets|ab jetzt))* (?:auf \w+sch\b"
+    r"|kurz|knapp|einfach|ausführlich)|du kannst mich (?:\w+ )?(?:duzen|siezen)"
+    r"|(?:bitte )?sprich mich (?:bitte )?mit \w+ an"
+    r"|(?:bitte )?(?:duze|sieze|nenne?) mich\b"
 )
 
 
@@ -112,7 +153,13 @@ def is_standing_wish(text: str) -> bool:
     """
     sentence = re.split(r"(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
     plain = _strip(" ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?"), _OPENER)
-    if _ABOUT_ANSWERS.match(_strip(plain, _LEAD)):
+    reason = _REASON.match(plain)
+    return _is_wish(plain, text) or (reason is not None and _is_wish(plain[reason.end() :], text))
+
+
+def _is_wish(plain: str, text: str) -> bool:
+    """Return whether a wish begins a sentence in lower case, without its end, or what follows the reason for it."""
+    if _ABOUT_ANSWERS.match(_strip(plain, _LEAD)) or _GERMAN.match(plain) or _ENDS.match(_strip(plain, _LEAD)):
         return True
     if re.match(rf"{_START},? you(?:'re| are)\b", plain):
         return True
@@ -156,7 +203,9 @@ def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
     if first == "be":
         return re.match(rf"be (?:(?:more|less|very|as|so|too|that) )?{_MANNER}\b", rest) is not None
     if re.match(r"(?:call|address|treat|refer)\b", rest):
-        return bool(_NAMING.match(rest) or (lasts and re.match(r"(?:address|treat) (?:me|us) ", rest)))
+        return bool(
+            _NAMING.match(rest) or _HOW.match(rest) or (lasts and re.match(r"(?:address|treat) (?:me|us) ", rest))
+        )
     if re.match(r"keep\b", rest) and re.search(rf"\b(?:{_MANNER}|under \d+ words)\b", rest):
         return lasts or re.search(rf"\b(?:{_NOUN}|tone|it|things)\b", rest) is not None
     if re.match(rf"(?:keep|make) (?:all )?(?:your )?{_NOUN}\b", rest) or (is_denied and re.match(_STYLE, rest)):
@@ -171,6 +220,7 @@ def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
     return (
         re.match(rf"\S+ {_OBJECT}{nouns}\b", rest) is not None
         or _HOW.match(rest) is not None
+        or (is_denied and _KINDS.match(rest) is not None)
         or (is_denied and re.match(rf"(?:{_BEHAVIOUR}|{_GERUND}ing)\b", rest) is not None)
     )
 
