@@ -50,6 +50,7 @@ I like my tea with milk.
 
 
 NEWS = [
+    ("The dog is called Rex.", "Rex goes nuts at the fireworks on New Year's Eve."),
     ("My order 4711 has arrived.", "New order placed."),
     ("My invoice 12 is paid.", "A new invoice came."),
     ("The parcel has been delivered.", "New parcel sent."),
