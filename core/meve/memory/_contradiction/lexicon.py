@@ -137,8 +137,8 @@ turns out | used to
 """)
 """Words that announce that something changed or was wrong."""
 CURRENT = _alternatives(r"""
-now | nowadays | these days | currently | lately | at the moment | since | new(?! year) | by now | today | meanwhile | latest
-recently | finally | again | this (?:morning|week|month) | last (?:week|month) | yesterday | as of
+now | nowadays | these days | currently | lately | at the moment | since | new(?! year) | by now | today | meanwhile
+latest | recently | finally | again | this (?:morning|week|month) | last (?:week|month) | yesterday | as of
 from (?:mon|tues|wednes|thurs|fri|satur|sun)day | from next
 from (?:january|february|march|april|may|june|july|august|september|october|november|december)
 bought | started
