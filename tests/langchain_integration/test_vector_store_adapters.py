@@ -174,7 +174,7 @@ def test_vectors_that_the_store_holds_are_not_computed_again(filled, parts):
     [
         (None, "meve-minilm-1", "meve-evidence-1"),
         (LangChainEmbedder(MeVeEmbeddings()), "meve-minilm-1", "meve-evidence-1"),
-        ("static", "meve-static-1", None),
+        ("static", "meve-static-1", "meve-evidence-2"),
     ],
     ids=["default", "langchain", "static"],
 )

@@ -201,8 +201,9 @@ def test_vectors_that_the_index_holds_are_not_computed_again(rows, parts):
     assert other.calls.passages
 
 
-def test_evidence_over_an_index_is_minilm_s_by_default(rows):
+def test_evidence_over_an_index_is_that_of_the_embedder(rows):
     index = build_index("SimpleVectorStore", rows)
-    for embedder, used in ((None, "meve-minilm-1"), ("static", "meve-static-1")):
+    used = {None: ("meve-minilm-1", "meve-evidence-1"), "static": ("meve-static-1", "meve-evidence-2")}
+    for embedder, expected in used.items():
         trace = MeVeRetriever.from_index(index, embedder=embedder).context(QUERY).trace
-        assert (trace.embedder, "evidence" in trace.phases[1].settings) == (used, embedder is None)
+        assert (trace.embedder, trace.phases[1].settings["evidence"]) == expected

@@ -67,7 +67,7 @@ def test_tenants_of_a_database_share_nothing(url):
         acme.delete("one", user_id="alice")
         acme.forget_user(user_id="alice")
         assert ids(acme) == []
-        assert ids(other)[1:] == ["one", "three", "two"]
+        assert ids(other)[:3] == ["one", "two", "three"]
         assert other.items.get(("prefs",), "theme", user_id="alice").value == {"dark": True}
         assert (acme.stats().users, other.stats().users) == (0, 1)
         assert acme.audit.verify().ok
@@ -219,7 +219,7 @@ with open_memory(as_place(sys.argv[1])) as memory:
         running = [stack.enter_context(warm_process(execute, code, place, n)) for n in range(3)]
         assert [output.read() for _, output in running] == [""] * 3
     with open_memory(url) as memory:
-        assert ids(memory) == ["0", "1", "2"]
+        assert sorted(ids(memory)) == ["0", "1", "2"]
         assert memory.audit.verify().ok
 
 

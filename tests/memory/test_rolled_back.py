@@ -74,7 +74,7 @@ CHANGES = {
     "update": lambda memory: memory.update("bread", user_id="alice", text="Bread is brown.", tags=iter(["food"])),
     "supersede": lambda memory: memory.supersede("bread", "Bread is brown.", user_id="alice"),
     "hold": lambda memory: memory.hold("bread", user_id="alice", why="a dispute"),
-    "restore": lambda memory: memory.restore("bread", user_id="alice"),
+    "restore": lambda memory: memory.restore("rolls", user_id="alice"),
     "delete": lambda memory: memory.delete("bread", user_id="alice"),
     "forget": lambda memory: memory.forget_user(user_id="alice"),
     "outcome": lambda memory: memory.record_outcome("bread", 1.0, user_id="alice"),
@@ -105,6 +105,8 @@ def test_change_that_is_rolled_back_is_repeated_and_logged_once(url, tmp_path, c
         memory = open_memory(file, clock=clock)
         memory.add("Bread is baked.", user_id="alice", id="bread", source="doc", policy_class="factual")
         memory.add("The code is 4711.", user_id="alice", id="code", ttl=timedelta(hours=1))
+        memory.add("Rolls are round.", user_id="alice", id="rolls")
+        memory.supersede("rolls", "Rolls are long.", user_id="alice", id="long")
         memory.items.put(("p",), "old", {"a": "item"}, user_id="alice")
         memory.messages.add("s", [{"text": "Good morning."}], user_id="alice")
         return memory

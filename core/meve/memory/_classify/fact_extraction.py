@@ -97,7 +97,7 @@ _TOLD_FIRST = re.compile(
 )
 """A statement, and a question after it."""
 _ORDINAL = re.compile(r"\b(?:am|dem|vom|zum|bis|ab|den|the)\s+\d{1,2}\.$|\b(?:DD|MM|TT)\.$", re.IGNORECASE)
-_DAY = re.compile(r"\b\d{1,2}\.$")
+_DAY_NUMBER = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(
     rf"(?:{'|'.join(sorted(MONTHS))}|januar|jänner|februar|märz|mai|juni|juli|oktober|dezember)\b", re.IGNORECASE
 )
@@ -225,7 +225,7 @@ def _split(line: str) -> list[str]:
     sentences: list[str] = []
     for each in split_sentences(line):
         before = sentences[-1][-20:] if sentences else ""
-        if _ORDINAL.search(before) or (_DAY.search(before) and _MONTH.match(each)):
+        if _ORDINAL.search(before) or (_DAY_NUMBER.search(before) and _MONTH.match(each)):
             gap = "" if f"{sentences[-1]}{each}" in line else " "
             sentences[-1] += gap + each
         else:
