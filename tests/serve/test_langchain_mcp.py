@@ -95,7 +95,7 @@ def test_all_tools_are_called_over_standard_input_and_output(index, tmp_path):
 def test_all_tools_are_called_over_http_and_each_token_reaches_only_its_user(index, tmp_path):
     file = TokenFile(tmp_path / "tokens.json")
     tokens = {"anna": file.grant("anna"), "bob": file.grant("bob"), "reader": file.grant("anna", read_only=True)}
-    options = ("--index", index, "--memory", tmp_path / "memory.db", "--tokens", file.path)
+    options = ("--index", index, "--memory", tmp_path / "memory.db", "--tokens", file.path, "--burst", "1000")
     with serving(*options, log=tmp_path / "log") as (_, url):
         connections = {
             name: {
