@@ -18,6 +18,8 @@ SAME_WISHES = [
     ("Call me Nik.", "Call me Nikolai."),
     ("Keep your answers short.", "Longer answers are fine again."),
     ("Don't use emojis.", "Emojis are fine now."),
+    ("From now on, reply to me in Portuguese.", "Please stop answering in Portuguese, I want to practise English."),
+    ("Always keep your answers under five sentences.", "You can forget the five sentence thing, write as you like."),
 ]
 PARTS = [
     ("I'm applying at Delft and at Ghent.", "Delft turned me down."),

@@ -112,6 +112,9 @@ _ENDS = re.compile(
     rf"|you can be {_MANNER} (?:with me )?again$|switch (?:back )?to {LANGUAGE}\b"
     rf"|(?:{_MANNER} {_NOUN}|(?:your )?(?:{_STYLE}|{_CONTENT}|{_NOUN})) (?:is|are|can be) (?:\w+ )?{_FINE}\b"
     rf"|your {_NOUN} can be {_MANNER} (?:again|now)$"
+    rf"|stop (?:answering|replying|responding|writing|speaking|talking)(?: to me)? in {LANGUAGE}\b"
+    rf"|(?:you can )?forget (?:about )?the (?:\w{{1,20}} ){{0,2}}(?:{_STYLE}|{LANGUAGE}|{_MANNER}|sentence)"
+    r"(?: (?:thing|rule|part|bit))?(?=$|,)"
 )
 """The end of an earlier wish."""
 _OBJECT = r"(?:(?:me|us|any|some|so|too|many|much|only|more|fewer|the|your|of|all) )*"

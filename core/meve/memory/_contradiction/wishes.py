@@ -10,7 +10,7 @@ _ASPECTS = {
     "language": r"english|french|german|spanish|italian|portuguese|dutch|swedish|norwegian|danish|finnish|polish|czech"
     r"|russian|ukrainian|greek|turkish|arabic|hebrew|hindi|chinese|mandarin|japanese|korean|latin|language",
     "length": r"short(?:er)?|brief(?:er|ly)?|concise(?:ly)?|long(?:er)?|details?|detailed|verbose|succinct(?:ly)?|wordy"
-    r"|(?:sentences?|words|lines|paragraphs?) (?:at most|or less|max)|(?:under|more than|at most|up to) \w+"
+    r"|sentences?|(?:words|lines|paragraphs?) (?:at most|or less|max)|(?:under|more than|at most|up to) \w+"
     r" (?:sentences?|words|lines|paragraphs?)",
     "emojis": r"emojis?|smileys?",
     "form": r"bullets?|bullet points?|lists?|tables?|headings?|markdown|full sentences|prose|charts?|paragraphs",
