@@ -25,6 +25,7 @@ PARTS = [
     ("I'm applying at Delft and at Ghent.", "Delft turned me down."),
     ("I write mostly Java, some Perl for reports.", "I'm done with Perl."),
     ("My flatmates are Ida and Per.", "Our new flatmate is Jo."),
+    ("My supervisor is Annika Lindqvist.", "Annika and I meet weekly from now on since the paper is heating up."),
     ("I live in a flat by the canal with two flatmates.", "My flatmates are Ida and Per."),
     ("On Sundays we open at 9.", "We open on Wednesdays again."),
     ("My name is Hana and I paint.", "I gave up the studio."),

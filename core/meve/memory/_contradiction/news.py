@@ -171,9 +171,22 @@ def keeps_person(old: Claim, new: Claim) -> bool:
         text = " ".join(new.words)
         tells_more = "," in old.plain or " and " in old.plain
         return not _RENAMED.search(text) and (tells_more or bool(new.people) or _ROLE.match(text) is not None)
+    if _does_together(old, new):
+        return True
     if NAMING.isdisjoint(old.words):
         return False
     return bool(old.people) and not new.people and NAMING.isdisjoint(new.words) and not has_lost(old, new)
+
+
+def _does_together(old: Claim, new: Claim) -> bool:
+    """Return whether a person whom the older statement names by a role does something with the user.
+
+    "My supervisor is Annika" and "Annika and I meet weekly from now on".
+    """
+    is_role = old.first_verb in COPULAS and not MINE.isdisjoint(old.subject[:1]) and bool(old.names)
+    text = " ".join(new.words)
+    together = any(f"{name} and i " in text or f"i and {name} " in text for name in old.names)
+    return is_role and together and not (new.ended or _PARTED.search(text))
 
 
 def completes_task(old: Claim, new: Claim) -> bool:
