@@ -55,7 +55,12 @@ class PostgresBackups(SqliteBackups):
         subprocess.run([program, *arguments], check=True, capture_output=True, text=True)
 
     def save_database(self, name):
-        self.run("pg_dump", "--format=custom", f"--file={self.folder / name}", f"--dbname={self.place}")
+        import psycopg
+
+        with psycopg.connect(self.place) as connection:  # other tests' schemas, which come and go, aren't dumped
+            ((schema,),) = connection.execute("SELECT current_schema()").fetchall()
+        options = "--format=custom", f"--schema={schema}", f"--file={self.folder / name}"
+        self.run("pg_dump", *options, f"--dbname={self.place}")
 
     def restore(self, database, keys):
         import psycopg
