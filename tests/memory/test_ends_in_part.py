@@ -35,6 +35,8 @@ PARTS = [
     ("I have to renew my passport.", "My wife renewed her passport."),
     ("Mein Termin beim Hautarzt ist am 19.", "Der Hautarzt sagt, alles ist in Ordnung."),
     ("I have to feed the cat.", "I called the vet about the cat."),
+    ("I need to take two tablets.", "I took two tablets today."),
+    ("I have to buy insulin.", "I bought insulin."),
 ]
 ENDS = [
     ("The server has 16 GB.", "The server now has 32 GB."),

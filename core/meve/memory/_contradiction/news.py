@@ -73,6 +73,8 @@ _TASK = re.compile(
     r"(\w{1,30}) ([\w'’-]{1,30}(?: [\w'’-]{1,30}){0,5})\W{0,3}$"
 )
 """A task with its verb and its object."""
+_CHORES = frozenset(("take", "give", "feed", "walk", "water", "clean", "do", "wash"))
+"""Verbs of tasks that come again: "I need to take two tablets"."""
 _DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
 _WORD = re.compile(r"[\w'’-]+")
 _LOST = frozenset(
@@ -164,8 +166,9 @@ def has_lost(old: Claim, new: Claim) -> bool:
 def keeps_person(old: Claim, new: Claim) -> bool:
     """Return whether the older statement tells how a person is called, and the newer one not that they parted.
 
-    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". How the user is called, and
-    what is told with it, ends with another name alone: "My name is Nina and I paint" and "I gave up the studio".
+    "My wife is called Irina. She works at the hospital." and "Irina quit the hospital". Only
+    another name ends how the user is called and what is told with it: "My name is Nina and I paint" stays after "I gave
+    up the studio".
     """
     if _OWN_NAME.match(old.plain):
         text = " ".join(new.words)
@@ -193,9 +196,10 @@ def completes_task(old: Claim, new: Claim) -> bool:
     """Return whether the older statement is a task, and the newer one tells that it is done.
 
     "I have to renew my passport" and "I renewed my passport", or "I need to book the hotel" and "the hotel is booked".
+    A chore, or a task that names an illness, isn't over because it was done once.
     """
     task = _TASK.match(old.plain)
-    if task is None or new.is_negative or new.people - old.people:
+    if task is None or task[1] in _CHORES or old.illnesses or new.is_negative or new.people - old.people:
         return False
     verb, things = stem(task[1]), {stem(word) for word in _WORD.findall(task[2]) if word not in FUNCTION_WORDS}
     is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(new.plain) is not None
@@ -276,8 +280,9 @@ def is_milestone_of_another(old: Claim, new: Claim) -> bool:
 
 
 def speaks_of_work_otherwise(old: Claim, new: Claim) -> bool:
-    """Return whether the statements share only the word "work", in one of them for a time or a place, or not even that.
+    """Return whether one statement tells of work, and the other of something else that only sounds like it.
 
+    They share only the word "work", in one of them for a time or a place, or the newer one ends a pastime:
     "I swim before work" and "I work days now" or "I cycle to work now", "I work days" and "I cycle to work now", or "I
     work as a sailmaker" and "I gave up sailing".
     """
