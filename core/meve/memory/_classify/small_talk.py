@@ -78,7 +78,7 @@ _OWN = re.compile(
     r".*\b(?:i|im|ive|we|(?:my|our)(?!\s+(?:best|mind|heart|pleasure|opinion|thoughts?|feelings?|dreams?|goals?|way|corner|side|life)\b))\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""What leads to what a clause tells of the speaker."""
+"""The part of a clause up to the word for the speaker, such as `I` or `my`."""
 _POINTS = re.compile(
     r"\b(?:you|your|yours|u|it|them|this)\b|(?:['’]d|\bwould)\s+(?:like|love)\b|\b(?:need|want)\s+(?:to|some)\b",
     re.IGNORECASE,
@@ -174,7 +174,7 @@ EXCLAIMED = re.compile(
     r"(?:so+|super|truly|very|such|definitely|simply)\s+(?:an?\s+)?[\w-]++(?:\s+(?:and\s+[\w-]++|stuff|of\s+it))?\W*$",
     re.IGNORECASE,
 )
-"""What only judges: "So cute!"."""
+"""An exclamation that tells an opinion and no fact: "So cute!"."""
 _AROUND = ' \t\n\r"()[]*_~-'
 _CLAUSES = re.compile(r"[,.!?;:\u2026\u2013\u2014](?!\d)|\s-+\s")
 _PREPOSITION = re.compile(r"(?:(?:but|and)\s+)?(?:on|at|around|about|by)\b", re.IGNORECASE)

@@ -102,7 +102,7 @@ _HOW = re.compile(
     r"|(?:format|write|give|show|express) (?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
 )
 _REASON = re.compile(r"(?:i'm|i am|my|i have|i've)\b[^,;]*[,;] (?:so |and )?(?=please\b)")
-"""What stands before a wish: "I'm dyslexic, please …"."""
+"""The reason that a user gives before a wish: "I'm dyslexic, please …"."""
 _FINE = r"(?:fine|ok(?:ay)?|welcome|allowed|good)"
 _ENDS = re.compile(
     r"(?:you (?:don't (?:have|need) to|needn't|no longer have to|can stop)|i don't (?:need|want)|no(?: need)?)\b"
@@ -122,7 +122,7 @@ _KINDS = re.compile(
     r"(?:suggest|recommend|offer|propose|add|include|use)"
     r" (?!(?:this|his|its|us|yours|ours)\b)\w+s\b(?!\s+(?:for|to) the\b)"
 )
-"""What a user asks never to be given: "don't suggest restaurants"."""
+"""Kinds of things that the assistant shouldn't offer: "don't suggest restaurants"."""
 _BEHAVIOUR = r"(?:apologi[sz]|flatter|lectur|guess|assum|greet|swear|sugar-?coat)(?:es?|ing)?"
 _ABOUT_ANSWERS = re.compile(
     rf"your (?:{_NOUN}|tone|style|language) (?:(?:is|are) (?:\w+ )?(?:too|always|never)|should|must|need)\b"

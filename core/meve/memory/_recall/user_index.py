@@ -55,7 +55,7 @@ class Scope:
     tags: Collection[str] | None = None
     """Any of these, in lower case."""
     require_tags: bool = False
-    """Whether no memory without these tags may be ranked behind them."""
+    """Whether memories without these tags are left out, and not ranked behind those with them."""
     session_id: str | None = None
     since: datetime | None = None
     """Created at this moment or later."""

@@ -55,7 +55,7 @@ class RecordOptions(TypedDict, total=False):
     created_at: datetime | None
     """When it was told, if that was earlier than now: its day, its age and its life count from then."""
     valid_from: datetime | None
-    """From when on it holds; None for when it was told."""
+    """The moment from which it holds; None for the moment when it was told."""
     metadata: Mapping[str, Any] | None
     """JSON-plain values of your own."""
     pinned: bool
