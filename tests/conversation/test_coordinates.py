@@ -100,7 +100,7 @@ def test_bad_weight_is_refused(weight):
 
 
 def test_coordinates_take_time_in_proportion_to_the_turns():
-    """50,000 turns take about five times as long as 10,000."""
+    """50,000 turns take some five to nine times as long as 10,000: quadratic time would be 25 times as long."""
     random = np.random.default_rng(0)
     texts = [f"Turn {n} asks Ana about the login, because it fails at 10:{n % 60:02}." for n in range(50_000)]
     turns = [
@@ -114,7 +114,7 @@ def test_coordinates_take_time_in_proportion_to_the_turns():
         compute_coordinates(TurnGraph.from_turns(turns[:count]), vectors[:count])
         return time.process_time() - start
 
-    assert measure(50_000) < 10 * max(measure(10_000), measure(10_000))
+    assert min(measure(50_000) for _ in range(3)) < 15 * min(measure(10_000) for _ in range(3))
 
 
 def cosines_of(count):

@@ -206,6 +206,7 @@ def test_keyboard_reaches_every_control_and_shows_where_it_is(page, sign_in, mem
 
 def test_focus_stays_in_the_content_after_an_action(page, sign_in, memory):
     sign_in("memories")
+    expect(page.locator(".card")).to_have_count(4)
     page.get_by_label("Replaced").check()
     page.get_by_role("button", name="Restore: Anna lives in Oslo.").press("Enter")
     expect(page.get_by_role("status")).to_contain_text("Restored")
