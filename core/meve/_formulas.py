@@ -60,7 +60,7 @@ def inner_products(vectors: FloatArray) -> FloatArray:
     return np.asarray(_multiply(vectors[:, None], vectors))
 
 
-def bm25_idf(containing: npt.NDArray[np.integer], total: int) -> npt.NDArray[np.float64]:
+def bm25_idf(containing: npt.NDArray[np.number], total: int) -> npt.NDArray[np.float64]:
     """Return the inverse document frequency ln(1 + (N - n + 0.5) / (n + 0.5)), which is never negative.
 
     Args:

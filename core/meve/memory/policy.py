@@ -90,8 +90,9 @@ class Relevance(_PolicySection):
     """Relevance of a memory to a question: (cosine + words · word share ^ 1.5) / 2; above 0.8 it approaches 1.
 
     The cosine of a long memory is that of its best passage. The word share is the share of the question's words that
-    the memory contains; rare words weigh more, as in BM25, and a question is taken to have at least two. A turn of a
-    conversation adds shares of the word term of its neighbours. Items take `item_words`.
+    the memory contains; rare words weigh more, as in BM25, common words of English less, and a question is taken to
+    have at least three. A turn of a conversation adds shares of the word term of its neighbours. Items take
+    `item_words`.
     """
 
     words: Annotated[float, Field(ge=0, le=20)] = 6.0

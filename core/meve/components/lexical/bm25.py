@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from meve._formulas import bm25_idf, bm25_norm
 from meve.components._array_files import Arrays, read_arrays, report_corruption, write_arrays
@@ -132,7 +133,7 @@ class Bm25Index:
         unknown = query_words.total() - sum(query_words[word] for word in scored)
         ordered = sorted(scored.values(), key=lambda each: -each[0])
         positions, scores = sum_scores([(places, added) for _, places, added in ordered], self._state.rows.size)
-        of_unknown, of_rarest = bm25_idf(np.arange(2), len(self)).tolist()
+        of_unknown, of_rarest = self._rarities({"": 0, " ": 1}).tolist()
         weights = sum(weight for weight, _, _ in scored.values())
         most = (self._k1 + 1.0) * max(weights + unknown * of_unknown, least * of_rarest)
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)
@@ -223,11 +224,15 @@ class Bm25Index:
                 positions, counts = positions[stay], counts[stay]
             if len(positions):
                 term_postings.append((word, positions, counts))
-        idf = bm25_idf(np.array([len(positions) for _, positions, _ in term_postings]), len(self)).tolist()
+        idf = self._rarities({word: len(positions) for word, positions, _ in term_postings}).tolist()
         return {
             word: QueryTerm(weight=query_words[word] * weight, positions=positions, counts=counts)
             for (word, positions, counts), weight in zip(term_postings, idf, strict=True)
         }
+
+    def _rarities(self, counts: Mapping[str, int]) -> npt.NDArray[np.float64]:
+        """Return the weights of words by the number of texts with each, shape (words,)."""
+        return bm25_idf(np.array(list(counts.values()), dtype=np.int64), len(self))
 
     def _norms(self) -> Norms:
         state = self._state

@@ -94,6 +94,10 @@ class HuggingFaceTokens:
                 "encoding, a function that counts, or None for the WordPiece that ships"
             ) from cause
 
+    def vocabulary(self) -> dict[str, int]:
+        """Return the numbers of the tokenizer's words and pieces of words."""
+        return self._tokenizer.get_vocab()
+
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, without special tokens."""
         return self.count_many([text])[0]

@@ -1,25 +1,29 @@
 """The words of a user's records, by which a search finds them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from meve._formulas import bm25_idf
 from meve.components.lexical.analyzers import stemmed_words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.memory._passages import MAX_PASSAGES, texts_of
+from meve.memory._recall.word_frequencies import word_frequencies
 from meve.memory.records import MemoryRecord
 from meve.types import RowArray
 
-LEAST = 2.0
-"""The least number of rare words that a question counts as having. "How does it work?" has only one, common word."""
+LEAST = 3.0
+"""The least number of rare words that a question counts as having. "How old is my daughter?" has two words."""
+ELSEWHERE = 100
+"""Texts outside of the memory in which a word's rarity counts, too: in a small memory, "old" may stand only once."""
 
 
 class WordIndex:
     """Scores records by position. Not thread-safe: the lock of the user's index guards it."""
 
     def __init__(self) -> None:
-        self._texts = Bm25Index(analyzer=stemmed_words)
+        self._texts = _MemoryTexts(analyzer=stemmed_words)
         """A text of the record at position p has a row from p * MAX_PASSAGES on."""
         self._counts: dict[int, int] = {}
         """The number of texts of each record that has several."""
@@ -53,6 +57,15 @@ class WordIndex:
         return np.array(
             [n * MAX_PASSAGES + part for n in positions for part in range(self._counts.get(n, 1))], dtype=np.int64
         )
+
+
+class _MemoryTexts(Bm25Index):
+    """An index in which common words of English weigh less than rare ones that stand in as many memories."""
+
+    def _rarities(self, counts: Mapping[str, int]) -> npt.NDArray[np.float64]:
+        frequencies = word_frequencies()
+        containing = [count + ELSEWHERE * frequencies.get(word, 0.0) for word, count in counts.items()]
+        return bm25_idf(np.array(containing), len(self) + ELSEWHERE)
 
 
 def keywords(record: MemoryRecord) -> list[str]:
