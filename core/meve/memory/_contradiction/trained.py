@@ -120,13 +120,13 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         self._known: LRUCache[bytes, float] = LRUCache(_CACHED)
         self._lock = ForkSafeLock()
 
-    def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
+    def _compare(self, older: Statement, newer: Statement, similarity: float = 1.0) -> UpdateVerdict:
         """Return the relation of parsed statements; the model reads none that are hardly similar.
 
         Raises:
             ModelError: the model failed.
         """
-        verdict = super().compare_statements(older, newer, similarity=similarity)
+        verdict = super()._compare(older, newer, similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
         may_decide = may_decide and not concern_different_wishes(older, newer)

@@ -1,0 +1,128 @@
+"""Tells exclamations, which no sentence before or after makes a fact, by rules for English and some German phrases.
+
+Whole clauses only: "Fingers crossed!" is one, "Fingers crossed for my exam on Friday" isn't.
+"""
+
+import re
+
+_BEFORE = r"(?:(?:but|and|so|well|oh|ah|yeah|again|just|honestly|seriously|man|please|anyway|at least)\s+){0,3}"
+_AFTER = (
+    r"(?:\s+(?:though|tho|lol|haha+|hehe|tbh|ngl|honestly|really|again|today|tonight|now|right now|man|dude|guys|i guess"
+    r"|i suppose|for sure|anyway|already|too|as always|as usual|in the end|after all))*+"
+)
+_US = r"(?:me|us|him|her|them)"
+_WISHES = rf"""
+wish {_US} luck
+(?:i'm |we're )?(?:keep(?:ing)? |with )?(?:(?:your|my|our|all) )?fingers crossed(?: for {_US})?
+fingers crossed (?:it|it's|it'll|that|this|they|they're|they'll|he|he's|he'll|she|she's|she'll) [a-z' ]{{1,40}}
+(?:knock|touch) (?:on )?wood
+pray for {_US}
+say a (?:little )?prayer(?: for {_US})?
+(?:god|lord|heaven|heavens) (?:help|save|bless) (?:{_US}|you|all)
+here (?:goes(?: nothing)?|we go|it comes)
+(?:thank|thanks) (?:god|goodness|heavens?)(?: for (?:that|this|small mercies|(?:the )?weekends?|coffee|naps))?
+"""
+_SAYINGS = r"""
+story of my life
+never a dull (?:moment|day)
+(?:such is|so is|that's|that is|c'est) (?:life|la vie)
+it is what it is
+that's (?:how it goes|the way it goes|how life goes|just how it is)
+(?:shit|stuff|life|it) happens
+(?:it )?could (?:be|have been|always be) (?:worse|better)
+(?:i |we )?(?:can't|cannot) complain
+(?:no|zero) regrets
+lessons? learned
+(?:how )?time flies
+same old(?: same old| story)?
+better (?:late than never|safe than sorry)
+about time
+go figure
+who knew
+who would have thought(?: it)?
+you never know
+what can (?:i|you) (?:say|do)
+life (?:goes on|is good|is short)
+(?:money|time) well spent
+(?:totally |so |well )?worth (?:it|every (?:penny|cent|minute))
+(?:just )?my luck
+(?:lucky|silly|poor|typical) (?:me|you|us|him|her|them|thing)
+first world problems
+(?:it's )?the (?:little|small|simple) things(?: in life)?
+all(?:'s| is)? (?:good|fine|well)(?: that ends well)?
+no (?:big deal|biggie|harm done|joke|kidding|pressure|wonder|words)
+(?:a )?close call
+(?:(?:total|utter|complete|absolute|pure|sheer) )?(?:chaos|bliss|madness|insanity|carnage|bummer|nightmare)
+small world
+easier said than done
+(?:one|two) (?:step|day) at a time
+"""
+_OF_THE_TALK = rf"""
+don't (?:ask|judge(?: {_US})?|get me started|laugh(?: at me)?|tell anyone|mind me|@ me)
+(?:i'm )?(?:just )?(?:saying|venting|thinking out loud|rambling|ranting|babbling|blabbering)
+(?:it's late and )?i'm (?:just |only )?(?:rambling|ranting|venting|babbling)
+(?:but )?enough (?:about me|of that|said)
+where was i
+long story(?: short)?
+i digress
+i (?:(?:really|just) )*(?:don't|do not) (?:(?:really|even) )*(?:want to|wanna|feel like) talk(?:ing)? about (?:it|that|this)
+(?:(?:this is |it's )?my )?first time (?:(?:using|trying|testing|on|with) (?:this|it|one of these|you|an? (?:bot|ai|chatbot))(?: \w+)?|here)
+you should(?:'ve| have) seen (?:my|his|her|their) faces?
+i could(?:'ve| have) (?:screamed|cried|died|kicked myself|strangled {_US}|hugged {_US})
+not (?:gonna|going to) lie
+(?:trust|believe) me
+believe it or not
+guess what
+i swear
+mind blown
+talk about (?:an? )?[a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
+"""
+_CURSES = r"""
+(?:you |those |what )?(?:bastards?|jerks?|idiots?|morons?|arseholes?|assholes?|thieves)
+(?:god)?damn(?: it)?|dammit|shit|crap|hell|jesus|christ|ouch|ow+|yikes|yay|woo+ ?hoo+|hurra[hy]|hooray|argh+|eek|ew+|duh|meh
+bah|boo|grr+|sigh|gosh|goodness|bingo|jackpot|oh my (?:god|goodness|gosh)|good (?:lord|grief)|holy (?:cow|moly|shit)|for real
+"""
+_DEGREE = r"(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|completely|a (?:bit|little)|kind of|kinda) )*+"
+_WHO = r"(?:i|we|he|she|they|every(?:one|body)|the (?:kids|boys|girls|children|family|whole family|team|two of us))"
+_FEELINGS = rf"""
+(?:{_WHO}(?: (?:am|is|are|was|were|feel|feels|felt)|'(?:m|s|re)) )?{_DEGREE}(?:thrilled|excited|relieved|bummed(?: out)?|worried|annoyed|stoked|pumped|delighted|over the moon|heartbroken|nervous|beat|bushed|knackered|wiped out|speechless|devastated|furious|gutted|psyched|ecstatic|shocked|stunned|disappointed|frustrated|embarrassed|jealous|bored|hyped)(?: (?:about|for|by) (?:it|that|this|{_US}))?
+(?:it )?feels? {_DEGREE}(?:bad|good|great|weird|strange|amazing|awful|nice|wonderful|surreal|unreal)
+(?:such an?|what an?) {_DEGREE}[a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
+been (?:needing|wanting|craving|missing|dreading) (?:one|it|that|this|them)
+(?:it's )?been (?:a while|ages|forever|a day|a week)
+"""
+_VERDICTS = r"""
+(?:the )?(?:best|worst|longest|hardest|happiest|saddest|coolest|nicest|proudest|funniest|scariest|craziest|weirdest|greatest|easiest|dumbest|strangest|most [a-z]{1,20}) (?:[\w'-]{1,20} ){1,3}(?:ever|of my life|in (?:ages|forever)|(?:i|we)(?:'ve| have)? ever [a-z]{1,20})
+[a-z]{2,20}ing(?: [a-z'-]{1,20}){0,2} (?:sucks|stinks|is no fun|is no joke)
+(?:[a-z-]{1,20} ){1,2}(?:is|are) such an? (?:headache|pain|hassle|nightmare|mess|drag|bummer|joke|chore|relief)
+"""
+_GERMAN = r"""
+(?:drück|drückt|drücken sie) (?:mir|uns) (?:mal )?die daumen
+daumen drücken
+wünsch(?:t)? (?:mir|uns) (?:viel )?glück
+(?:gott|dem himmel) sei dank
+zum glück|na ja|naja|egal|endlich|typisch|mist|verdammt|so ein mist|toi|auf holz geklopft|dreimal auf holz geklopft
+so ist (?:das|halt das) leben
+besser spät als nie
+(?:ich )?kann nicht klagen
+(?:was für ein|so ein) (?:tag|chaos|theater|glück|pech|stress)
+frag (?:lieber |bloß )?nicht
+halb so (?:wild|schlimm)
+ende gut alles gut
+die kleinen dinge
+"""
+_PHRASES = "|".join(
+    line.replace(" ", r"\s+")
+    for group in (_WISHES, _SAYINGS, _OF_THE_TALK, _CURSES, _FEELINGS, _VERDICTS, _GERMAN)
+    for line in group.strip().splitlines()
+)
+_EXCLAMATION = re.compile(rf"{_BEFORE}(?:{_PHRASES}){_AFTER}", re.IGNORECASE)
+
+
+def is_exclamation(clause: str) -> bool:
+    """Return whether a clause, without its punctuation, is an exclamation, a saying, a wish for luck or a mood.
+
+    >>> [is_exclamation(each) for each in ("Fingers crossed", "Never a dull moment", "Best man is my cousin Ravi")]
+    [True, True, False]
+    """
+    return _EXCLAMATION.fullmatch(clause) is not None
