@@ -7,10 +7,11 @@ import re
 
 _BEFORE = r"(?:(?:but|and|so|well|oh|ah|yeah|again|just|honestly|seriously|man|please|anyway|at least)\s+){0,3}"
 _AFTER = (
-    r"(?:\s+(?:though|tho|lol|haha+|hehe|tbh|ngl|honestly|really|again|today|tonight|now|right now|man|dude|guys|i guess"
-    r"|i suppose|for sure|anyway|already|too|as always|as usual|in the end|after all))*+"
+    r"(?:\s+(?:though|tho|lol|haha+|hehe|tbh|ngl|honestly|really|again|today|tonight|now|right now|man|dude|guys"
+    r"|i guess|i suppose|for sure|anyway|already|too|as always|as usual|in the end|after all))*+"
 )
 _US = r"(?:me|us|him|her|them)"
+_IT = r"(?:it|that|this)"
 _WISHES = rf"""
 wish {_US} luck
 (?:i'm |we're )?(?:keep(?:ing)? |with )?(?:(?:your|my|our|all) )?fingers crossed(?: for {_US})?
@@ -65,8 +66,9 @@ don't (?:ask|judge(?: {_US})?|get me started|laugh(?: at me)?|tell anyone|mind m
 where was i
 long story(?: short)?
 i digress
-i (?:(?:really|just) )*(?:don't|do not) (?:(?:really|even) )*(?:want to|wanna|feel like) talk(?:ing)? about (?:it|that|this)
-(?:(?:this is |it's )?my )?first time (?:(?:using|trying|testing|on|with) (?:this|it|one of these|you|an? (?:bot|ai|chatbot))(?: \w+)?|here)
+i (?:really |just )?(?:don't|do not) (?:really |even )?(?:want to|wanna|feel like) talk(?:ing)? about {_IT}
+(?:(?:this is |it's )?my )?first time (?:here|(?:using|trying|testing|on|with) (?:{_IT}|you|one of these)(?: \w+)?)
+(?:(?:this is |it's )?my )?first time (?:using|trying|testing|on|with) an? (?:bot|ai|chatbot|assistant)
 you should(?:'ve| have) seen (?:my|his|her|their) faces?
 i could(?:'ve| have) (?:screamed|cried|died|kicked myself|strangled {_US}|hugged {_US})
 not (?:gonna|going to) lie
@@ -79,22 +81,38 @@ talk about (?:an? )?[a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
 """
 _CURSES = r"""
 (?:you |those |what )?(?:bastards?|jerks?|idiots?|morons?|arseholes?|assholes?|thieves)
-(?:god)?damn(?: it)?|dammit|shit|crap|hell|jesus|christ|ouch|ow+|yikes|yay|woo+ ?hoo+|hurra[hy]|hooray|argh+|eek|ew+|duh|meh
-bah|boo|grr+|sigh|gosh|goodness|bingo|jackpot|oh my (?:god|goodness|gosh)|good (?:lord|grief)|holy (?:cow|moly|shit)|for real
+(?:god)?damn(?: it)?|dammit|shit|crap|hell|jesus|christ|ouch|ow+|yikes|yay|woo+ ?hoo+|hurra[hy]|hooray|argh+
+eek|ew+|duh|meh|bah|boo|grr+|sigh|gosh|goodness|bingo|jackpot
+oh my (?:god|goodness|gosh)|good (?:lord|grief)|holy (?:cow|moly|shit)|for real
 """
-_DEGREE = r"(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|completely|a (?:bit|little)|kind of|kinda) )*+"
+_DEGREE = (
+    r"(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|completely|a (?:bit|little)"
+    r"|kind of|kinda) )*+"
+)
 _WHO = r"(?:i|we|he|she|they|every(?:one|body)|the (?:kids|boys|girls|children|family|whole family|team|two of us))"
+_ARE = r"(?: (?:am|is|are|was|were|feel|feels|felt)|'(?:m|s|re))"
+_MOODS = """
+annoyed beat bored bummed bushed delighted devastated disappointed ecstatic embarrassed excited frustrated furious
+gutted heartbroken hyped jealous knackered nervous psyched pumped relieved shocked speechless stoked
+stunned thrilled worried
+"""
+_MOOD = "|".join([*_MOODS.split(), "bummed out", "over the moon", "wiped out"])
 _FEELINGS = rf"""
-(?:{_WHO}(?: (?:am|is|are|was|were|feel|feels|felt)|'(?:m|s|re)) )?{_DEGREE}(?:thrilled|excited|relieved|bummed(?: out)?|worried|annoyed|stoked|pumped|delighted|over the moon|heartbroken|nervous|beat|bushed|knackered|wiped out|speechless|devastated|furious|gutted|psyched|ecstatic|shocked|stunned|disappointed|frustrated|embarrassed|jealous|bored|hyped)(?: (?:about|for|by) (?:it|that|this|{_US}))?
+(?:{_WHO}{_ARE} )?{_DEGREE}(?:{_MOOD})(?: (?:about|for|by) (?:{_IT}|{_US}))?
 (?:it )?feels? {_DEGREE}(?:bad|good|great|weird|strange|amazing|awful|nice|wonderful|surreal|unreal)
 (?:such an?|what an?) {_DEGREE}[a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
-been (?:needing|wanting|craving|missing|dreading) (?:one|it|that|this|them)
+been (?:needing|wanting|craving|missing|dreading) (?:one|{_IT}|them)
 (?:it's )?been (?:a while|ages|forever|a day|a week)
 """
-_VERDICTS = r"""
-(?:the )?(?:best|worst|longest|hardest|happiest|saddest|coolest|nicest|proudest|funniest|scariest|craziest|weirdest|greatest|easiest|dumbest|strangest|most [a-z]{1,20}) (?:[\w'-]{1,20} ){1,3}(?:ever|of my life|in (?:ages|forever)|(?:i|we)(?:'ve| have)? ever [a-z]{1,20})
-[a-z]{2,20}ing(?: [a-z'-]{1,20}){0,2} (?:sucks|stinks|is no fun|is no joke)
-(?:[a-z-]{1,20} ){1,2}(?:is|are) such an? (?:headache|pain|hassle|nightmare|mess|drag|bummer|joke|chore|relief)
+_BEST = (
+    r"(?:best|worst|most [a-z]{1,20}"
+    r"|(?:long|hard|happi|sadd|cool|nic|proud|funni|scari|crazi|weird|great|easi|dumb|strang)est)"
+)
+_EVER = r"(?:ever|of my life|in (?:ages|forever)|(?:i|we)(?:'ve| have)? ever [a-z]{1,20})"
+_VERDICTS = rf"""
+(?:the )?{_BEST} (?:[\w'-]{{1,20}} ){{1,3}}{_EVER}
+[a-z]{{2,20}}ing(?: [a-z'-]{{1,20}}){{0,2}} (?:sucks|stinks|is no fun|is no joke)
+(?:[a-z-]{{1,20}} ){{1,2}}(?:is|are) such an? (?:headache|pain|hassle|nightmare|mess|drag|bummer|joke|chore|relief)
 """
 _GERMAN = r"""
 (?:drück|drückt|drücken sie) (?:mir|uns) (?:mal )?die daumen

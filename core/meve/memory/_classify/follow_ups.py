@@ -11,10 +11,13 @@ from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.comments import is_comment
 from meve.memory._contradiction.lexicon import CALENDAR, COPULAS, KIN, VERBS
 
-_FEMALE = frozenset(
-    "mother daughter sister wife girlfriend grandmother aunt niece stepdaughter granddaughter landlady".split()
-)
-_MALE = frozenset("father son brother husband boyfriend grandfather uncle nephew stepson grandson landlord".split())
+_WORDS_FOR_WOMEN = """
+mother daughter sister wife girlfriend grandmother aunt niece stepdaughter granddaughter landlady
+"""
+_WORDS_FOR_MEN = """
+father son brother husband boyfriend grandfather uncle nephew stepson grandson landlord
+"""
+_FEMALE, _MALE = frozenset(_WORDS_FOR_WOMEN.split()), frozenset(_WORDS_FOR_MEN.split())
 _NOT_MEANT = {"he": _FEMALE, "his": _FEMALE, "she": _MALE, "her": _MALE}
 """Pronouns of one person, and whom they don't mean."""
 _WORDS_FOR_OTHERS = """
@@ -33,7 +36,9 @@ _HAS = re.compile(
 """Words before which "'s" may be "has": "She's got", "She's never liked dogs"."""
 _NAME = r"[A-Z][\w-]*"
 _PLACE = re.compile(rf"\b(?:in|at|from|near|on|since|until|of)\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*")
-_GIVEN_NAME = re.compile(rf"(?:now\s+|still\s+|called\s+)?({_NAME}(?:\.?\s+{_NAME}){{0,2}})(?=[.!]|\s+(?:from|at|in)\b|$)")
+_GIVEN_NAME = re.compile(
+    rf"(?:now\s+|still\s+|called\s+)?({_NAME}(?:\.?\s+{_NAME}){{0,2}})(?=[.!]|\s+(?:from|at|in)\b|$)"
+)
 _THING = re.compile(r"\b(?:the|my|our|his|her|this|that|another|some|an?)\s+\w")
 _KIND = re.compile(r"\s*an?\s")
 

@@ -99,12 +99,12 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Where the two share no content word, the model must be
-    surer, as where they share only somebody's name; where they share only the subject, it must be as sure as alone. Only what the rules find counts of statements
-    that differ in a word or two, since the model takes other things of a kind for changes there; of a home and a move;
-    and of an older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one
-    only describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
-    clauses, the model must also find it likely that each of them no longer holds, but for details; "my brother Paul"
-    counts as a clause that says who Paul is. Each pair is read once.
+    surer, as where they share only somebody's name; where they share only the subject, it must be as sure as alone.
+    Only what the rules find counts of statements that differ in a word or two, since the model takes other things of a
+    kind for changes there; of a home and a move; and of an older one that is long, or tells of an event, an allergy or
+    a chronic illness. So it does if the newer one only describes what the older one introduced, or is free of what the
+    older one avoids. Of an older one with several clauses, the model must also find it likely that each of them no
+    longer holds, but for details; "my brother Paul" counts as a clause that says who Paul is. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -230,7 +230,12 @@ def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
     if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
-    if moves_another_thing(old, new) or _keeps_kind(old, new) or is_new_of_another_kind(old, new) or _ends_another(old, new):
+    if (
+        moves_another_thing(old, new)
+        or _keeps_kind(old, new)
+        or is_new_of_another_kind(old, new)
+        or _ends_another(old, new)
+    ):
         return False
     if not FOREIGN.isdisjoint(old.word_set | new.word_set):
         return False  # the model reads English

@@ -12,6 +12,7 @@ from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_D
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
+    calls_off_another,
     changes_one_day,
     completes_task,
     happened_once,
@@ -28,8 +29,10 @@ from meve.memory._contradiction.news import (
     leaves_out_person,
     names_former,
     only_recovers,
+    places_another_thing,
     shows_picture,
     speaks_of_work_otherwise,
+    was_cut_short,
 )
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
@@ -144,7 +147,7 @@ class RuleUpdateJudge:
         """Return the relation of two memories of a recall, without hiding one that maintenance would keep."""
         if type(self._contradiction) is RuleContradiction and _are_apart(older.outline, newer.outline):
             return DIFFERENT  # as below, without parsing them
-        return RuleUpdateJudge._compare(self, older, newer)  # noqa: SLF001
+        return RuleUpdateJudge._compare(self, older, newer)
 
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
         """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
@@ -242,6 +245,9 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or keeps_skill(old, new)
         or joins_group(old, new)
         or only_recovers(old, new)
+        or was_cut_short(old, new)
+        or calls_off_another(old, new)
+        or places_another_thing(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)
