@@ -79,16 +79,74 @@ i swear
 mind blown
 talk about (?:an? )?[a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
 """
+_DEGREE = (
+    r"(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|completely|a (?:bit|little)"
+    r"|kind of|kinda) )*+"
+)
+_CANNOT = r"(?:i |we )?(?:wouldn't|couldn't|can't|cannot)"
+_ANY = (
+    r"(?:always|such|what|the|a|an|my|our|rookie|big|huge|classic|epic|total|absolute|pure|sheer|utter|little|small"
+    r"|complete)(?: (?:a|an|the|rookie|big|huge|classic|epic|total|absolute|pure|sheer|utter|little|small))?"
+)
+_WORDS_OF_VERDICTS = """
+adorable awful awkward bonkers breathtaking breath-taking brutal crazy creepy disgusting glorious gross hilarious
+horrible iconic incredible insane legendary lovely magical nuts precious priceless ridiculous rude scary shocking strange
+stunning terrible typical unbelievable weird wild wow yuck yum yummy
+"""
+_VERDICT = "|".join(_WORDS_OF_VERDICTS.split())
+_ANSWERS = rf"""
+(?:i |we )?(?:(?:totally|completely|really|can|so|do|couldn't) )*(?:agree(?: more)?|(?:hear|feel) (?:you|ya)|relate)
+(?:i |we )?(?:(?:totally|completely|really|so|do) )*(?:get|feel|remember) {_IT}
+(?:i'm |we're )?(?:(?:really|so|much) )*look(?:ing)? forward to {_IT}
+(?:i'm )?(?:(?:really|just) )*hoping so
+(?:i |we )?(?:definitely|totally|certainly|sure) (?:will|am|do|did|would|should)
+{_CANNOT} (?:have {_IT} any other way|be (?:happier|prouder|more [a-z]{{1,20}})|ask for (?:more|better))
+{_CANNOT} (?:care less|have said it better|stop (?:smiling|laughing|grinning))
+{_CANNOT} believe (?:it|my (?:eyes|ears|luck))
+i know|(?:i |you )wish|as if|you bet|i tried|i rest my case
+i stand corrected|i'm (?:only human|in awe|on a roll|all ears|all thumbs)
+i'm (?:so |totally |literally )?(?:dead|screaming|melting|dying (?:here|inside|laughing))
+i'm (?:so+|totally) done|(?:i've )?had (?:it|enough)|(?:i'm )?still not over {_IT}
+i need an? (?:[a-z]{{1,20}} )?(?:drink|nap|break|hug|minute|moment|breather|lie-down)
+(?:my|our) (?:poor |little )?(?:back|feet|heart|wallet|head|brain|ears|eyes|nerves|soul|sanity)
+(?:my|our) (?:wallet|head|brain|nerves) (?:is|are) (?:fried|mush|toast|crying)
+(?:kill|shoot|save|help|forgive|excuse|pinch|spare|count|bear with) {_US}(?: please)?
+(?:it )?(?:beats me|figures)|tell me about it|(?:you )?can't win (?:them|'em) all|worth a (?:shot|try)
+no rest for the wicked|(?:the )?best of both worlds|lucky escape|i could eat a horse|keep {_US} in your thoughts
+life(?:'s| is) too short
+send (?:help|coffee|wine|chocolate|cake|prayers|hugs)|hold my beer|bring it on|sue me|fight me|watch me
+(?:god |heaven )?bless (?:him|her|them|us|you|(?:his|her|their) hearts?)|amen(?: to that)?|hallelujah|so be it
+long may it last|cheers to that|sweet dreams|godspeed|anytime|(?:the )?pleasure's mine|sure thing|so it goes
+"""
+_FRAGMENTS = rf"""
+{_ANY} (?:mistake|fail|irony|nerve|audacity|chaos|disaster|nightmare|madness|drama|bliss|torture|agony|misery|relief)
+{_ANY} (?:shame|pity|bummer|karma|legend|victory|victories|luck|fun|blessing|joy|progress|magic|perfection|heaven)
+(?:progress|karma|magic|perfection|heaven|torture|drama|victory)
+my kind of [a-z]{{1,20}}
+the (?:joys|perks|struggles|pains|wonders) of [a-z-]{{1,20}}(?: [a-z-]{{1,20}})?
+(?:the )?struggle is real
+(?:(?:just|another|it's|it was|i had) )*one of those (?:days|weeks|nights|mornings|years|things|moments)
+(?:an|just an|yet an)?other day
+(?:you )?(?:win|lose) some|(?:you )?live and learn
+(?:i'm )?living the (?:dream|life|high life)
+(?:i'm )?back to (?:the (?:daily )?grind|the drawing board|square one|reality|normal)
+(?:mission|job|case|problem|crisis|challenge|point|message) (?:accomplished|done|closed|solved|averted|accepted|taken)
+(?:rant|drama|panic|show|fun) over
+easy peasy|piece of cake|walk in the park|no pain no gain|so much for {_IT}|never again|long overdue|fun fact
+you know how it is|that's the spirit|hang in there|so far so good|fair's fair|highly recommend(?:ed)?|would recommend
+(?:ten|10) out of (?:ten|10)|not my (?:proudest|finest|best) (?:moment|hour|day)|what(?:ever)? was i thinking
+don't tell my (?:wife|husband|boss|mom|mum|doctor|dentist)|(?:(?:boy|man|wow) )?was i wrong|boy
+(?:we'll|let's) see(?: (?:how (?:it|that) goes|what happens))?|could be (?:fun|nice|interesting|great)
+(?:it's|it was|it has) been (?:a|quite a|some|one hell of a) (?:day|week|month|year|night|ride|journey)
+(?:that's |how )?{_DEGREE}(?:{_VERDICT})
+(?:men|kids|women|teenagers|bosses|husbands|wives)(?: huh)?
+"""
 _CURSES = r"""
 (?:you |those |what )?(?:bastards?|jerks?|idiots?|morons?|arseholes?|assholes?|thieves)
 (?:god)?damn(?: it)?|dammit|shit|crap|hell|jesus|christ|ouch|ow+|yikes|yay|woo+ ?hoo+|hurra[hy]|hooray|argh+
 eek|ew+|duh|meh|bah|boo|grr+|sigh|gosh|goodness|bingo|jackpot
 oh my (?:god|goodness|gosh)|good (?:lord|grief)|holy (?:cow|moly|shit)|for real
 """
-_DEGREE = (
-    r"(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|completely|a (?:bit|little)"
-    r"|kind of|kinda) )*+"
-)
 _WHO = r"(?:i|we|he|she|they|every(?:one|body)|the (?:kids|boys|girls|children|family|whole family|team|two of us))"
 _ARE = r"(?: (?:am|is|are|was|were|feel|feels|felt)|'(?:m|s|re))"
 _MOODS = """
@@ -131,7 +189,7 @@ die kleinen dinge
 """
 _PHRASES = "|".join(
     line.replace(" ", r"\s+")
-    for group in (_WISHES, _SAYINGS, _OF_THE_TALK, _CURSES, _FEELINGS, _VERDICTS, _GERMAN)
+    for group in (_WISHES, _SAYINGS, _OF_THE_TALK, _ANSWERS, _FRAGMENTS, _CURSES, _FEELINGS, _VERDICTS, _GERMAN)
     for line in group.strip().splitlines()
 )
 _EXCLAMATION = re.compile(rf"{_BEFORE}(?:{_PHRASES}){_AFTER}", re.IGNORECASE)

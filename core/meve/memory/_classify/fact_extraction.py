@@ -103,6 +103,8 @@ _DAY_NUMBER = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(
     rf"(?:{'|'.join(sorted(MONTHS))}|januar|jänner|februar|märz|mai|juni|juli|oktober|dezember)\b", re.IGNORECASE
 )
+_NO_ABBREVIATION = re.compile(r"(?:(?<=\bme\.)|(?<=\bno\.)|(?<=\bart\.)|(?<=\bill\.))\s+(?=[A-Z][a-z'’]|I\b)")
+"""The gap after a word that is an abbreviation elsewhere: "She sits next to me. Paul is new."."""
 _OPENING_QUOTES, _CLOSING_QUOTES = '"“„«', '"”“»'
 
 
@@ -236,7 +238,7 @@ def _is_supposition(said: str) -> bool:
 def _split(line: str) -> list[str]:
     """Return the sentences of a line; "on the 3. of May" and "DD.MM.YYYY" end none."""
     sentences: list[str] = []
-    for each in split_sentences(line):
+    for each in (part for sentence in split_sentences(line) for part in _NO_ABBREVIATION.split(sentence)):
         before = sentences[-1][-20:] if sentences else ""
         if _ORDINAL.search(before) or (_DAY_NUMBER.search(before) and _MONTH.match(each)):
             gap = "" if f"{sentences[-1]}{each}" in line else " "
