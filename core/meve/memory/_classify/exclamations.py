@@ -90,8 +90,8 @@ _ANY = (
 )
 _WORDS_OF_VERDICTS = """
 adorable awful awkward bonkers breathtaking breath-taking brutal crazy creepy disgusting glorious gross hilarious
-horrible iconic incredible insane legendary lovely magical nuts precious priceless ridiculous rude scary shocking strange
-stunning terrible typical unbelievable weird wild wow yuck yum yummy
+horrible iconic incredible insane legendary lovely magical nuts precious priceless ridiculous rude scary shocking
+strange stunning terrible typical unbelievable weird wild wow yuck yum yummy
 """
 _VERDICT = "|".join(_WORDS_OF_VERDICTS.split())
 _ANSWERS = rf"""
@@ -177,11 +177,11 @@ _GERMAN = r"""
 daumen drücken
 wünsch(?:t)? (?:mir|uns) (?:viel )?glück
 (?:gott|dem himmel) sei dank
-zum glück|na ja|naja|egal|endlich|typisch|mist|verdammt|so ein mist|toi|auf holz geklopft|dreimal auf holz geklopft
-so ist (?:das|halt das) leben
+zum glück|na ja|naja|egal|endlich|typisch|mist|verdammt|(?:so )?ein mist|toi|auf holz geklopft|dreimal auf holz geklopft
+(?:so )?ist (?:das|halt das) leben
 besser spät als nie
 (?:ich )?kann nicht klagen
-(?:was für ein|so ein) (?:tag|chaos|theater|glück|pech|stress)
+(?:was für |so )?ein (?:tag|chaos|theater|glück|pech|stress)
 frag (?:lieber |bloß )?nicht
 halb so (?:wild|schlimm)
 ende gut alles gut

@@ -29,10 +29,10 @@ _COMMENT = re.compile(
     | (?:it|that|this)\s+(?:still\s+)?(?:helps|works)(?:\s+(?:a\s+lot|fine|great|well|so\s+far))?\W*$
     | (?:he|she|they)\s+(?:(?:really|just|absolutely)\s+)?(?:loves?|likes?|enjoys?|hates?)\s+(?:it|that|this|them)\b
       (?=(?:\s+(?:there|here|a\s+lot|so\s+much|so\s+far|too))?\W*$)
-    | except\s+(?:when|if|on|in|for)\b
     )(?P<rest>.*)""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
+_EXCEPTION = re.compile(r"except\s+(?:when|if|on|in|for)\b", re.IGNORECASE)
 _OWN_VIEW = re.compile(
     r"\b(?:than\s+(?:i|we)\s+\w+|(?:for|on|to)\s+(?:me|my|us|our)\b|i\s+(?:know|guess|think|must\s+say|suppose))",
     re.IGNORECASE,
@@ -46,12 +46,15 @@ def is_comment(sentence: str) -> bool:
     >>> [is_comment(each) for each in ("It's good for my head.", "It belongs to my uncle.", "It's in Oslo.")]
     [True, False, False]
     """
+    if _EXCEPTION.match(sentence):
+        return True
     match = _COMMENT.match(sentence)
     if match is None:
         return False
     values = parse_values(sentence)
-    is_plain = not (values.days or values.names) or sentence[:6].lower() == "except"
-    return is_plain and not _OTHER_FACT.search(_OWN_VIEW.sub("", match["rest"]))
+    if values.days or values.names:
+        return False
+    return not _OTHER_FACT.search(_OWN_VIEW.sub("", match["rest"]))
 
 
 def without_comments(text: str) -> str:
