@@ -148,10 +148,11 @@ def is_exclamation(clause: str) -> bool:
         return False
     whole = " ".join(clause.lower().split())
     end = _without_end(whole)
-    return any(
-        said in _WHOLE or any(pattern.fullmatch(said) for pattern in (_OF_MOOD, _OF_OPINION, _OF_TALK))
-        for said in {whole, end, _without_beginning(whole), _without_beginning(end)}
-    )
+    return any(map(_is_one, {whole, end, _without_beginning(whole), _without_beginning(end)}))
+
+
+def _is_one(said: str) -> bool:
+    return said in _WHOLE or bool(_OF_MOOD.fullmatch(said) or _OF_OPINION.fullmatch(said) or _OF_TALK.fullmatch(said))
 
 
 def _without_beginning(said: str) -> str:

@@ -40,7 +40,7 @@ _GIVEN_NAME = re.compile(
     rf"(?:now\s+|still\s+|called\s+)?({_NAME}(?:\.?\s+{_NAME}){{0,2}})(?=[.!]|\s+(?:from|at|in)\b|$)"
 )
 _THING = re.compile(r"\b(?:the|my|our|his|her|this|that|another|some|an?)\s+\w")
-_KIND = re.compile(r"\s*an?\s")
+_KIND = re.compile(r"an?\s")
 
 
 class _Subject(NamedTuple):

@@ -33,6 +33,7 @@ _COMMENT = re.compile(
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _EXCEPTION = re.compile(r"except\s+(?:when|if|on|in|for)\b", re.IGNORECASE)
+_MAY_COMMENT = re.compile(r"[.!?]\s+(?:it|that|this|they|he|she|except)\b", re.IGNORECASE)
 _OWN_VIEW = re.compile(
     r"\b(?:than\s+(?:i|we)\s+\w+|(?:for|on|to)\s+(?:me|my|us|our)\b|i\s+(?:know|guess|think|must\s+say|suppose))",
     re.IGNORECASE,
@@ -63,6 +64,8 @@ def without_comments(text: str) -> str:
     >>> without_comments("I go climbing on Thursdays. It's good for my head.")
     'I go climbing on Thursdays.'
     """
-    first, *further = split_sentences(text) or [text]
+    if not _MAY_COMMENT.search(text):
+        return text
+    first, *further = split_sentences(text)
     told = [each for each in further if not is_comment(each)]
     return text if len(told) == len(further) else " ".join([first, *told])
