@@ -35,7 +35,8 @@ _HAS = re.compile(
 )
 """Words before which "'s" may be "has": "She's got", "She's never liked dogs"."""
 _NAME = r"[A-Z][\w-]*"
-_PLACE = re.compile(rf"\b(?:in|at|from|near|on|since|until|of)\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*")
+_PLACE = re.compile(rf"\b(?:an?|the|in|at|from|near|on|since|until|of)\s+(?:the\s+)?{_NAME}(?:\s+{_NAME})*")
+"""A place, a time or a thing with a name, which is no person: "in Oslo", "a Mini"."""
 _GIVEN_NAME = re.compile(
     rf"(?:now\s+|still\s+|called\s+)?({_NAME}(?:\.?\s+{_NAME}){{0,2}})(?=[.!]|\s+(?:from|at|in)\b|$)"
 )
@@ -79,7 +80,7 @@ def name_referent(first: str, further: str) -> str:
 
 def _read_subject(sentence: str) -> _Subject | None:
     """Return the subject of a sentence that begins with the user's person or thing, before the first verb."""
-    words = sentence.split()[: _MOST_NOUNS + 3]
+    words = sentence.rstrip(".!").split()[: _MOST_NOUNS + 3]
     if words[:1] == [] or words[0] not in _OWNERS:
         return None
     place = next((n for n in range(2, len(words)) if _is_verb(words[n], words[n - 1])), 0)
@@ -108,11 +109,14 @@ def _is_person_meant(subject: _Subject, pronoun: str) -> bool:
     if not subject.is_person or subject.head in others:
         return False
     named = [word.strip(".,!'’") for word in _PLACE.sub("", subject.rest).split()]
-    people = {KIN.get(stem(word), word) for word in named if stem(word) in KIN or word in _OTHERS}
+    people = {KIN[stem(word)] for word in named if stem(word) in KIN}
+    people |= set() if subject.is_kind else _OTHERS.intersection(named)
     has_name = any(word[:1].isupper() and word != "I" and word.lower() not in CALENDAR for word in named)
-    return (subject.is_kind or people <= others) and not has_name
+    return people <= others and not has_name
 
 
 def _is_thing_meant(subject: _Subject) -> bool:
-    """Return whether "it" can mean the subject, and no other thing that the sentence names."""
+    """Return whether "it" can mean the subject, and nothing else that the sentence names or that is done."""
+    if subject.rest.startswith("to "):
+        return False
     return bool(subject.head) and not subject.is_person and (subject.is_kind or not _THING.search(subject.rest))
