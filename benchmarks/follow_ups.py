@@ -31,8 +31,8 @@ def main() -> None:
             count[kind, "first"] += first in live
             count[kind, "second"] += PRONOUN.sub("", further) in live
     for kind in dict.fromkeys(kind for kind, _ in count):
-        pairs, first, second = (count[kind, name] for name in ("pairs", "first", "second"))
-        print(f"{kind}: first sentence holds {first} of {pairs}, second {second} of {pairs}")
+        pairs = count[kind, "pairs"]
+        print(f"{kind}: first sentence holds {count[kind, 'first']} of {pairs}, second {count[kind, 'second']}")
 
 
 def _remember(file: Path, told: str, newer: str) -> str:
