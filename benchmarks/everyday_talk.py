@@ -2,8 +2,8 @@
 
 python -m benchmarks.everyday_talk
 
-It reads the lines of `tests/memory/everyday_talk.txt`, `everyday_days.txt` and `everyday_wishes.txt`: those at even
-places served for writing the rules, those at odd places for measuring them.
+It reads the lines of `tests/memory/everyday_talk.txt`, `everyday_days.txt`, `everyday_wishes.txt` and
+`everyday_exclamations.txt`: those at even places served for writing the rules, those at odd places for measuring them.
 """
 
 from datetime import date
@@ -22,7 +22,8 @@ ENDING = 12
 
 def main() -> None:
     """Print each share of both halves as a row of a table."""
-    talk, days, wishes = (_read(f"everyday_{name}.txt") for name in ("talk", "days", "wishes"))
+    names = ("talk", "days", "wishes", "exclamations")
+    talk, days, wishes, exclamations = (_read(f"everyday_{name}.txt") for name in names)
     changes = [line for line in wishes if "=>" in line]
     judge = TrainedUpdateJudge()
     groups = {
@@ -34,6 +35,8 @@ def main() -> None:
         "other requests taken for wishes": [is_standing_wish(line[1:]) for line in wishes if line[0] == "-"],
         "ends of wishes missed": [not _ends(judge, line) for line in changes[:ENDING]],
         "wishes ended wrongly": [_ends(judge, line) for line in changes[ENDING:]],
+        "exclamations recorded": [bool(extract_statements(line[1:])) for line in exclamations if line[0] == "-"],
+        "facts like them not recorded": [not extract_statements(line[1:]) for line in exclamations if line[0] == "+"],
     }
     for name, wrong in groups.items():
         halves = (f"{sum(half)} of {len(half)}" for half in (wrong[::2], wrong[1::2]))

@@ -4,6 +4,7 @@ import re
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
+from meve.memory._classify.follow_ups import name_referent
 from meve.memory._classify.pasted_text import remove_pasted_text
 from meve.memory._classify.small_talk import (
     BACK_REFERENCES,
@@ -16,6 +17,7 @@ from meve.memory._classify.small_talk import (
     tells_only_when,
 )
 from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
+from meve.memory._contradiction.comments import is_comment
 from meve.memory._contradiction.lexicon import MONTHS
 from meve.memory._contradiction.statements import parse_values
 
@@ -101,6 +103,8 @@ _DAY_NUMBER = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(
     rf"(?:{'|'.join(sorted(MONTHS))}|januar|jänner|februar|märz|mai|juni|juli|oktober|dezember)\b", re.IGNORECASE
 )
+_NO_ABBREVIATION = re.compile(r"(?:(?<=\bme\.)|(?<=\bno\.)|(?<=\bart\.)|(?<=\bill\.))\s+(?=[A-Z][a-z'’]|I\b)")
+"""The gap after a word that is an abbreviation elsewhere: "She sits next to me. Paul is new."."""
 _OPENING_QUOTES, _CLOSING_QUOTES = '"“„«', '"”“»'
 
 
@@ -108,10 +112,13 @@ def extract_statements(text: str) -> list[str]:
     """Return the statements of a user in a text.
 
     Questions, requests, pleasantries, reactions to the other speaker, suppositions, code, tracebacks and quotations are
-    left out. Each sentence is a statement, together with following sentences that refer back to it.
+    left out. Each sentence is a statement, together with following sentences that refer back to it. One that certainly
+    tells more of the same person or thing is a statement of its own, with that in place of its pronoun.
 
     >>> extract_statements("Hi! I have a dog. He is called Rex. What does he eat?")
     ['I have a dog. He is called Rex.']
+    >>> extract_statements("My sister Tonya lives in Akron. She's a nurse.")
+    ['My sister Tonya lives in Akron.', 'My sister Tonya is a nurse.']
     >>> extract_statements("Please remember that I eat no meat.")
     ['Please remember that I eat no meat.']
     >>> extract_statements("I see. If I lived in Lyon, I would eat out.")
@@ -119,7 +126,7 @@ def extract_statements(text: str) -> list[str]:
     """
     statements: list[str] = []
     continues = is_supposed = False
-    heading = ""
+    heading = first = ""
     for line in remove_pasted_text(text).splitlines():
         heading = heading if line.strip() else ""
         for sentence in map(_told_first, _split(_BULLET.sub("", line))):
@@ -130,17 +137,19 @@ def extract_statements(text: str) -> list[str]:
             goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
             is_wish = is_standing_wish(sentence)
             is_supposed = not is_wish and (_is_supposition(said) or _is_supposition(sentence) or goes_on)
-            is_further = (continues and (words(sentence)[:1] or [""])[0] in BACK_REFERENCES) or tells_only_when(
-                sentence
-            )
+            is_further = (continues and _refers_back(sentence)) or tells_only_when(sentence)
             if is_supposed or not is_statement(sentence) or _is_talk(sentence, said, continues=continues):
                 continues = False
             elif continues and is_further:
-                statements[-1] = f"{statements[-1]} {sentence}"
+                if named := name_referent(first, sentence):
+                    statements.append(named)
+                else:
+                    statements[-1] = f"{statements[-1]} {sentence}"
+                    first = first if is_comment(sentence) else ""
             else:
                 is_item = heading and not is_wish and not FIRST_PERSON.search(sentence) and FIRST_PERSON.search(heading)
                 statements.append(cut_opener(sentence) if is_wish else f"{heading} {sentence}" if is_item else sentence)
-                continues = True
+                continues, first = True, statements[-1]
     own = [each for each in statements if FIRST_PERSON.search(each)]
     return own if len(statements) >= _PASTED_FROM and 2 * len(own) < len(statements) else statements
 
@@ -158,6 +167,12 @@ def is_statement(sentence: str) -> bool:
     if _TOLD_BY_ASKING.match(sentence):
         return True
     return not _is_question(sentence) and (_REQUEST.match(sentence) is None or _ASIDE.search(sentence) is not None)
+
+
+def _refers_back(sentence: str) -> bool:
+    """Return whether a sentence begins with a word such as "he", "they're" or "but"."""
+    first = (words(sentence)[:1] or [""])[0]
+    return first.partition("'")[0] in BACK_REFERENCES
 
 
 def _is_question(sentence: str) -> bool:
@@ -223,7 +238,7 @@ def _is_supposition(said: str) -> bool:
 def _split(line: str) -> list[str]:
     """Return the sentences of a line; "on the 3. of May" and "DD.MM.YYYY" end none."""
     sentences: list[str] = []
-    for each in split_sentences(line):
+    for each in (part for sentence in split_sentences(line) for part in _NO_ABBREVIATION.split(sentence)):
         before = sentences[-1][-20:] if sentences else ""
         if _ORDINAL.search(before) or (_DAY_NUMBER.search(before) and _MONTH.match(each)):
             gap = "" if f"{sentences[-1]}{each}" in line else " "

@@ -7,6 +7,7 @@ or anything of the speaker.
 import re
 
 from meve.components.lexical.analyzers import content_words, words
+from meve.memory._classify.exclamations import is_exclamation
 from meve.memory._contradiction.lexicon import CALENDAR, IRREGULAR_PASTS, NO_EVENTS, PAST_VERBS, UNMARKED_PASTS
 from meve.memory._contradiction.statements import parse_values
 
@@ -22,7 +23,7 @@ bonjour salut gracias hola ciao grazie
 POLITE_WORDS = frozenset(_PLEASANTRIES.split())
 _POINTERS = """
 he she it they this that these those his her hers its their theirs him them there and but so because which then also
-both neither either such
+both neither either such except
 """
 BACK_REFERENCES = frozenset(_POINTERS.split())
 _IT = r"(?:it|that|this|them|these|those|so)"
@@ -229,7 +230,7 @@ def _reacts(said: str) -> bool:
 
 def _is_talk(clause: str) -> bool:
     """Return whether a clause is small talk."""
-    if _BANTER.fullmatch(clause) or POLITE_WORDS.issuperset(content_words(clause)):
+    if _BANTER.fullmatch(clause) or is_exclamation(clause) or POLITE_WORDS.issuperset(content_words(clause)):
         return True
     reaction = _REACTION.match(clause)
     general = _GENERAL.match(clause)

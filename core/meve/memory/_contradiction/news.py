@@ -80,6 +80,12 @@ _WORD = re.compile(r"[\w'’-]+")
 _LOST = frozenset(
     ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
 )
+_HAD_TO = re.compile(
+    r"^(?:\w+ ){1,3}had to "
+    r"(?:(?:cut|end|finish|stop|start) (?:\w+ ){1,4}(?:short|early|late)|leave early|skip|miss|wait|rush)\b"
+)
+"""What somebody had to do on one occasion."""
+_IS_AT = re.compile(r"\b(?:sits?|stands?|lies?|hangs?) (?:at|in|on|under)\b")
 _IRREGULAR = IRREGULAR_PASTS | UNMARKED_PASTS
 _PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
 _INSTEAD = frozenset(("instead", "rather than"))
@@ -124,6 +130,33 @@ def happened_once(old: Claim, new: Claim) -> bool:
     is_event = new.is_event or not _IRREGULAR.isdisjoint(new.words[1:3])
     is_once = "again" in new.words or _ON_DATE.search(text) or _ON_WEEKDAY.search(text)
     return is_event and bool(is_once) and not (_is_lost(old) or old.is_event or new.changed or _FOR_GOOD.search(text))
+
+
+def was_cut_short(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what somebody had to do once, and the older one what lasts.
+
+    "We rehearse on Sundays in a basement" and "we had to cut rehearsal short because the basement flooded".
+    """
+    return not (old.is_event or new.cues) and _HAD_TO.search(new.plain) is not None
+
+
+def calls_off_another(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement calls something off, and the older one tells of a lack of something else.
+
+    "We haven't had a vacation in ages" and "Outer Banks fell through".
+    """
+    return old.is_negative and old.content.isdisjoint(new.content) and _CALLS_OFF.search(new.plain) is not None
+
+
+def places_another_thing(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells where a thing is now, and the older one of another thing.
+
+    "The seedlings are up in the greenhouse" and "the seeds sit in the fridge these days".
+    """
+    are_things = bool(old.head and new.head) and old.head.isdisjoint(new.head) and not (old.people or new.people)
+    return (
+        are_things and not new.changed and _IS_AT.search(new.plain) is not None and old.content.isdisjoint(new.content)
+    )
 
 
 def is_trip(old: Claim, new: Claim) -> bool:

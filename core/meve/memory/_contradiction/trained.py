@@ -81,6 +81,13 @@ _THERE = re.compile(r"\bthere\b(?! (?:is|are|was|were|will|has|have)\b)")
 """A place that another statement names."""
 _LEFT = re.compile(r"\b(?:left|leaves?|leaving|moved|moving|quit|gone)\b")
 """Words that end being at a place."""
+_KIND = re.compile(r"\b(?:is|are) an? ")
+_ENDS_KIND = re.compile(
+    r"\b(?:work\w*|jobs?|career|retire[ds]?|quit|hired|fired|laid off|promoted|train\w*|stud(?:y|ies|ied|ying)|degree"
+    r"|graduated|finished|passed|died|dead|gone|left|lost|sold|gave|stopped|no longer|anymore"
+    r"|(?:is|are|became|become|turned|as) (?:now )?an?)\b"
+)
+"""Words that may end what somebody or something is."""
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _VALUE = re.compile(r"\d[\d:.,]*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight")
 """A number, a time or a weekday, as one word of a statement."""
@@ -92,12 +99,12 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     Rules alone decide whether two statements say the same. A newer one replaces an older one if the model is sure of
     it, or if the rules say so and the model finds it likely. Where the two share no content word, the model must be
-    surer; where they share only the subject, it must be as sure as alone. Only what the rules find counts of statements
-    that differ in a word or two, since the model takes other things of a kind for changes there; of a home and a move;
-    and of an older one that is long, or tells of an event, an allergy or a chronic illness. So it does if the newer one
-    only describes what the older one introduced, or is free of what the older one avoids. Of an older one with several
-    clauses, the model must also find it likely that each of them no longer holds, but for details; "my brother Paul"
-    counts as a clause that says who Paul is. Each pair is read once.
+    surer, as where they share only somebody's name; where they share only the subject, it must be as sure as alone.
+    Only what the rules find counts of statements that differ in a word or two, since the model takes other things of a
+    kind for changes there; of a home and a move; and of an older one that is long, or tells of an event, an allergy or
+    a chronic illness. So it does if the newer one only describes what the older one introduced, or is free of what the
+    older one avoids. Of an older one with several clauses, the model must also find it likely that each of them no
+    longer holds, but for details; "my brother Paul" counts as a clause that says who Paul is. Each pair is read once.
 
     Args:
         contradiction: detects contradictions for the rules; `RuleContradiction` if None.
@@ -120,13 +127,13 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         self._known: LRUCache[bytes, float] = LRUCache(_CACHED)
         self._lock = ForkSafeLock()
 
-    def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
+    def _compare(self, older: Statement, newer: Statement, similarity: float = 1.0) -> UpdateVerdict:
         """Return the relation of parsed statements; the model reads none that are hardly similar.
 
         Raises:
             ModelError: the model failed.
         """
-        verdict = super().compare_statements(older, newer, similarity=similarity)
+        verdict = super()._compare(older, newer, similarity)
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
         may_decide = may_decide and not concern_different_wishes(older, newer)
@@ -166,7 +173,10 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         if verdict.reason and not is_bare:
             least = self._agreed
         else:
-            least = self._alone if shared or is_bare else (1 + self._alone) / 2
+            is_of_person = _shares_only_name(older.claim, shared)
+            if is_of_person and newer.claim.has_happened and not newer.claim.cues:
+                return False
+            least = self._alone if is_bare or (shared and not is_of_person) else (1 + self._alone) / 2
             if not newer.claim.cues:
                 least = max(least, UNANNOUNCED)
         return probability >= least and self._ends_each(older, newer)
@@ -220,13 +230,32 @@ def _may_decide(old: Claim, new: Claim) -> bool:
     """Return whether the model alone may find that one statement replaces another."""
     if _adds_detail(old, new) or _tells_more(old, new) or tells_of_another(old, new) or name_contrasts(old, new):
         return False
-    if moves_another_thing(old, new) or is_new_of_another_kind(old, new) or _ends_another(old, new):
+    if (
+        moves_another_thing(old, new)
+        or _keeps_kind(old, new)
+        or is_new_of_another_kind(old, new)
+        or _ends_another(old, new)
+    ):
         return False
     if not FOREIGN.isdisjoint(old.word_set | new.word_set):
         return False  # the model reads English
     if old.is_negative and new.free_of.intersection(map(stem, old.words)):
         return False  # "no alcohol" and "alcohol-free beer"
     return len(old.words) <= SIMPLE and not old.illnesses and not old.has_happened
+
+
+def _shares_only_name(old: Claim, shared: frozenset[str]) -> bool:
+    """Return whether the older statement is about somebody with a name, and all that the two share is who it is."""
+    return bool(old.subject_names) and bool(shared) and not shared.difference(map(stem, old.subject))
+
+
+def _keeps_kind(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement says what somebody with a name is, and the newer one nothing of that kind.
+
+    "My husband Reggie is a line cook" and "Reggie switched to the breakfast shift".
+    """
+    is_kind = bool(old.subject_names) and _KIND.search(old.plain) is not None
+    return is_kind and _shares_only_name(old, old.content & new.content) and not _ENDS_KIND.search(new.plain)
 
 
 def _ends_another(old: Claim, new: Claim) -> bool:

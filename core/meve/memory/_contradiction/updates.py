@@ -6,11 +6,13 @@ from typing import Literal, Protocol, TypeAlias
 
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
+from meve.memory._contradiction.comments import without_comments
 from meve.memory._contradiction.differences import concern_different_things
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_DAY
 from meve.memory._contradiction.news import (
     MINE,
     begins_to_do,
+    calls_off_another,
     changes_one_day,
     completes_task,
     happened_once,
@@ -27,8 +29,10 @@ from meve.memory._contradiction.news import (
     leaves_out_person,
     names_former,
     only_recovers,
+    places_another_thing,
     shows_picture,
     speaks_of_work_otherwise,
+    was_cut_short,
 )
 from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
@@ -112,11 +116,21 @@ class RuleUpdateJudge:
     def compare_statements(self, older: Statement, newer: Statement, *, similarity: float = 1.0) -> UpdateVerdict:
         """Return the relation of parsed statements; a change can replace only a statement with a similar embedding.
 
+        Sentences of the older one that only comment on it end with it: "I go climbing. It's good for my head."
+
         Args:
             older: what the user said first.
             newer: what the user said later.
             similarity: the cosine of their embeddings.
         """
+        verdict = self._compare(older, newer, similarity)
+        if verdict.relation == "different" and (told := without_comments(older.text)) != older.text:
+            again = self._compare(parse_statement(told), newer, similarity)
+            return again if again.relation == "replaces" else verdict
+        return verdict
+
+    def _compare(self, older: Statement, newer: Statement, similarity: float = 1.0) -> UpdateVerdict:
+        """Return the relation of parsed statements, of which each counts as a whole."""
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
@@ -133,7 +147,7 @@ class RuleUpdateJudge:
         """Return the relation of two memories of a recall, without hiding one that maintenance would keep."""
         if type(self._contradiction) is RuleContradiction and _are_apart(older.outline, newer.outline):
             return DIFFERENT  # as below, without parsing them
-        return RuleUpdateJudge.compare_statements(self, older, newer)
+        return RuleUpdateJudge._compare(self, older, newer)
 
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
         """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
@@ -231,6 +245,9 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or keeps_skill(old, new)
         or joins_group(old, new)
         or only_recovers(old, new)
+        or was_cut_short(old, new)
+        or calls_off_another(old, new)
+        or places_another_thing(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)

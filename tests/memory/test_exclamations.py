@@ -1,0 +1,44 @@
+"""Exclamations, sayings, wishes for luck and moods are no facts; a fact in the same words is one."""
+
+import pytest
+
+from meve.memory._classify.fact_extraction import extract_statements
+
+SAID = """
+Never a dull moment. | wish me luck | Fingers crossed! | Fingers crossed it's cheaper. | Story of my life. | Bastards.
+God help us. | All good in the end though. | Getting old sucks. | Best 80 bucks I ever spent. | Feels bad tbh
+Bummed about it. | I'm worried. | So relieved. | The kids are thrilled. | Insurance is such a headache.
+I don't really want to talk about it. | Sorry, it's late and I'm rambling. | Hey there, first time using this thing.
+Been needing one. | Ugh, story of my life, haha. | Knock on wood. | Worst week ever. | Rookie mistake. | Absolute chaos.
+I couldn't agree more. | Looking forward to it. | I need a nap. | One of those days. | Long overdue. | Rude.
+Drück mir die Daumen! | Gott sei Dank. | So ist das Leben. | So ein Mist!
+"""
+TOLD = """
+Fingers crossed for my viva on Friday. | Best man at the wedding is my cousin Ravi. | I'm excited about moving to Bonn.
+I'm worried about my dad's heart. | Thank God, the biopsy was clean. | Just my luck, the Corolla broke down.
+I'm dying. | The kids are vegan. | Worst allergy I have is to cats. | Left-handed. | Pregnant! | Recovering alcoholic.
+I need a wheelchair. | My heart is weak. | My feet are bleeding. | I can't stop crying. | I'm depressed. | Brain tumour.
+Never eaten meat. | No regrets about leaving Siemens. | Life is good here in Bergen. | I'm done with dairy.
+The deal with Bosch is done. | The party is on Saturday. | I really don't want to talk about my divorce.
+Problem with my kidneys. | Men's choir on Mondays. | We win most of our league games. | Back in therapy.
+I can hear again with the implant.
+"""
+
+
+def read(texts):
+    return [text.strip() for line in texts.strip().splitlines() for text in line.split(" | ")]
+
+
+@pytest.mark.parametrize("text", read(SAID))
+def test_exclamation_is_no_fact(text):
+    assert extract_statements(text) == []
+    assert extract_statements(f"We bought a house. {text}") == ["We bought a house."]
+
+
+@pytest.mark.parametrize("text", read(TOLD))
+def test_fact_in_words_of_exclamations_is_kept(text):
+    assert extract_statements(text) == [text]
+
+
+def test_fact_behind_an_exclamation_is_kept():
+    assert extract_statements("Never a dull moment! We're having twins.") == ["We're having twins."]
