@@ -130,12 +130,29 @@ def test_comment_ends_with_what_it_comments_on(remember, older, newer):
         ("I rent a room. It's loud but cheap. It's near Paul.", "I rent a room. It's near Paul."),
         ("I take the train. It's hard since my wife is ill.", "I take the train. It's hard since my wife is ill."),
         ("I smoke. It's harder than I thought.", "I smoke."),
+        ("I flat-share. It's great value, I know.", "I flat-share."),
         ("I rent a cabin. It belongs to my uncle.", "I rent a cabin. It belongs to my uncle."),
         ("It's good for my head.", "It's good for my head."),
     ],
 )
 def test_comment_tells_no_fact_of_its_own(text, told):
     assert without_comments(text) == told
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        "It gives me migraines.", "It keeps me sober.", "It costs me 900 a month.", "It gets my mother to dialysis.",
+        "It's really hard since the stroke.", "It's dangerous because of the peanuts.", "It's bad for the kidneys.",
+        "It's a big house with a garden.", "It's cheap, only 300 euros.", "It's a horrible disease.",
+        "It's early, at 5.", "It was easier when dad was alive.", "They're tiny, only two weeks old.", "They were bad at maths.",
+        "It calms my autistic son.", "It's lonely after the divorce.", "It's great, and there is a pool.",
+        "Except for shellfish, which I can't eat.", "Except for my brother Al, who is a vet.",
+        "Except on Fridays, then I swim.",
+    ],
+)  # fmt: skip
+def test_comment_with_a_fact_is_none(further):
+    assert without_comments(f"I do this. {further}") == f"I do this. {further}"
 
 
 def test_comment_of_the_newer_statement_counts():
