@@ -185,9 +185,23 @@ NO_ENDS = [
     ("First seedlings are up in the greenhouse.", "The seeds sit in the fridge in a mason jar these days."),
     ("We haven't had a real vacation in forever.",
      "Outer Banks fell through, we're doing a cabin in the Smokies instead."),
+    ("My uncle Pat is a widower.", "Pat retired."),
+    ("My uncle Pat is a native speaker of Danish.", "Pat retired."),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("older", "newer"), NO_ENDS)
 def test_news_that_only_names_the_same_ends_nothing(older, newer):
     assert TrainedUpdateJudge().judge(older, newer).relation == "different"
+
+
+ENDS = [
+    ("My husband Reggie is a line cook.", "Reggie retired."),
+    ("My daughter Ida is a student.", "Ida dropped out of college."),
+    ("I take ballet classes.", "I had to skip ballet for good."),
+]
+
+
+@pytest.mark.parametrize(("older", "newer"), ENDS)
+def test_news_that_ends_what_somebody_is_or_does_replaces(older, newer):
+    assert TrainedUpdateJudge().judge(older, newer).relation == "replaces"
