@@ -88,10 +88,11 @@ _ENDS_KIND = re.compile(
     r"|(?:is|are|became|become|turned|as) (?:now )?an?)\b"
 )
 """Words that may end what somebody or something is."""
+_RETIRES = re.compile(r"(?<!\ba )\bretire[ds]?\b")
 _WORK = re.compile(
     r"\b(?:accountant|architect|baker|banker|builder|butcher|carpenter|chef|cleaner|clerk|line cook|cop|dentist|doctor"
-    r"|driver|electrician|engineer|farmer|fire ?fighter|gardener|hairdresser|judge|lawyer|librarian|manager|mechanic|miner"
-    r"|nurse|officer|paramedic|pharmacist|pilot|plumber|policeman|professor|programmer|sailor|secretary|soldier|surgeon"
+    r"|driver|electrician|engineer|farmer|fire ?fighter|gardener|hairdresser|judge|lawyer|librarian|manager|mechanic"
+    r"|miner|nurse|officer|paramedic|pharmacist|pilot|plumber|policeman|professor|programmer|sailor|secretary|soldier|surgeon"
     r"|teacher|technician|trainer|vet|waiter|waitress)\b"
 )
 """Work, from which one retires. Nobody retires from being a widower."""
@@ -262,7 +263,7 @@ def _keeps_kind(old: Claim, new: Claim) -> bool:
     "My husband Reggie is a line cook" and "Reggie switched to the breakfast shift".
     """
     is_kind = bool(old.subject_names) and _KIND.search(old.plain) is not None
-    retires = "retire" in new.plain and not _WORK.search(old.plain)
+    retires = _RETIRES.search(new.plain) is not None and not _WORK.search(old.plain)
     ends = not retires and _ENDS_KIND.search(new.plain) is not None
     return is_kind and not ends and _shares_only_name(old, old.content & new.content)
 
