@@ -111,6 +111,17 @@ def test_second_fact_stays_when_the_first_ends(remember, first, newer, kept):
     assert remember(first, newer) == [kept, newer]
 
 
+def test_sentences_told_again_confirm_both_memories(tmp_path):
+    told = [Turn(speaker="user", text="My sister Tonya lives in Akron. She's a nurse.")]
+    with GovernedMemory.open(tmp_path / "memory.db") as memory:
+        first, again = (record_turns(memory, told, user_id="u", session_id=session) for session in ("a", "b"))
+        assert again.added == ()
+        assert again.confirmed == tuple(record.id for record in first.added)
+        assert len(first.added) == 2
+        memory.delete(first.added[0].id, user_id="u")
+        assert [record.text for record in memory.list(user_id="u")] == ["My sister Tonya is a nurse."]
+
+
 COMMENTED = [
     ("I go climbing on Thursdays with Felix. It's good for my head.", "I do yoga on Thursdays instead of climbing."),
     ("I drink two cups of coffee in the morning. That wakes me up.", "I've quit coffee."),
