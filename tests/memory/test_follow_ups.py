@@ -51,6 +51,8 @@ def test_who_is_certainly_meant_is_named(first, further, named):
         "I drive to work. It's in Leith.",
         "My boss is strict. He and I meet on Mondays.",
         "My boss is Karin. She has twins.",
+        "My wife plays tennis. Her partner is Al.",
+        "My dad collects stamps. His oldest is from 1860.",
         "My boss is German. He's from Bonn.",
         "My Dutch boss hates me. He's 40.",
         "My dog likes the mailman. He's old.",

@@ -140,7 +140,10 @@ def _name_referent(first: str, follows: re.Match[str], pronoun: str) -> str:
         is_meant = _is_person_meant(subject, pronoun) and not _OTHER_GENDER[pronoun].search(said)
     if not is_meant:
         return ""
-    if follows[1].lower() in _OF or (ending == "s" and _HAS.match(said)):
+    if follows[1].lower() in _OF:
+        owned = said.split(maxsplit=1)[0]
+        return f"{subject.text}'s {said}" if stem(owned) in KIN or owned in ("name", "birthday") else ""
+    if ending == "s" and _HAS.match(said):
         return f"{subject.text}'s {said}"
     return " ".join(filter(None, (subject.text, {"s": "is", "ll": "will"}.get(ending, ""), said)))
 
