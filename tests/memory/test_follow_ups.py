@@ -144,6 +144,7 @@ def test_comment_ends_with_what_it_comments_on(remember, older, newer):
         ("I take the train. It's hard since my wife is ill.", "I take the train. It's hard since my wife is ill."),
         ("I smoke. It's harder than I thought.", "I smoke."),
         ("I flat-share. It's great value, I know.", "I flat-share."),
+        ("I do yoga. It really helps me relax.", "I do yoga."),
         ("I rent a cabin. It belongs to my uncle.", "I rent a cabin. It belongs to my uncle."),
         ("It's good for my head.", "It's good for my head."),
     ],

@@ -30,7 +30,7 @@ _COMMENT = re.compile(
         |i\s+(?:know|guess|think|must\s+say|suppose)|though|honestly|there|here|now|sometimes))*
     | (?:it|that|this)\s+(?:(?:always|really|usually|still|just|also)\s+)?(?:
         (?:calms|cheers|relaxes|tires|wakes|suits|works\s+for)\s+(?:me|us)(?:\s+(?:up|down|out))?
-        |clears\s+my\s+(?:head|mind)|does\s+me\s+good|makes\s+me\s+(?:happy|smile|laugh)
+        |clears\s+my\s+(?:head|mind)|helps\s+me\s+(?:relax|unwind|recharge|chill\s+out|focus)|does\s+me\s+good|makes\s+me\s+(?:happy|smile|laugh)
         |keeps\s+me\s+(?:busy|fit|going|sane|in\s+shape)|pays\s+for\s+(?:my|our)\s+holidays
         |saves\s+(?:me|us)\s+(?:\w+\s+){{0,3}}(?:time|money|minutes|hours|days|euros|dollars|pounds))
     | (?:it|that|this)\s+(?:still\s+)?(?:helps|works)(?:\s+(?:a\s+lot|fine|great|well|so\s+far))?
