@@ -62,6 +62,12 @@ class FactWriter:
             return ()
         return tuple(record for record in records if record.user_id is not None and record.kind == "fact")
 
+    def find_wishes(self, user_id: UserId) -> tuple[str, ...]:
+        """Return the texts of the user's standing wishes, the oldest first, without logging it."""
+        query = make_query("?", user_id, policy=self.runtime.policy, now=self.runtime.clock.now())
+        standing = self.searcher.find_standing(query)
+        return tuple(record.text for record in standing if record.policy_class == "instruction")
+
     def write(
         self,
         decision: FactDecision,
