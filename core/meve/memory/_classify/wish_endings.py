@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import stem, words
-from meve.memory._classify.standing_wishes import CONDITION, OPENER, REASON, VERBS
+from meve.memory._classify.standing_wishes import CONDITION, OPENER, REASON, VERBS, is_standing_wish
 from meve.memory._classify.wish_aspects import find_aspects, take_ways
 
 Ending: TypeAlias = Literal["release", "instead", ""]
@@ -43,6 +43,10 @@ _FINE = re.compile(
 _UNNEEDED_NOW = re.compile(
     r" (?:(?:is|are) (?:no longer|not)|isn't|aren't|ist nicht mehr|sind nicht mehr)"
     r" (?:needed|necessary|required|wanted|nötig)\b"
+)
+_WHY = re.compile(
+    r"(?:[,;]| [\u2013\u2014-])(?= (?:i|i'm|i've|i'd|i'll|my|we|we're|our|it|it's|they|they're|he|she|that|so i)\b)"
+    r"| because "
 )
 _ONCE = re.compile(r"\b(?:an?|this|that|it|one|once|ein\w{0,2})\b")
 _LASTING = re.compile(r"\b(?:again|from now on|anymore|always|wieder)\b")
@@ -84,13 +88,15 @@ def read_ending(text: str, wish: str) -> Ending:
     """
     if max(len(text), len(wish)) > _LONGEST or not (frame := _read_frame(text)):
         return ""
-    how, named, ending = frame
+    how, named, ending, more = frame
+    says_more = bool(take_ways(more)[0]) or any(map(is_standing_wish, re.split(r" and |[,;:.!?] ", more)))
+    release: Ending = "instead" if says_more else "release"
     clauses = [_Clause.of(each) for each in _split(wish)]
     if how == "allow":
         endings = {each.allow(named) for each in clauses}
-        return "" if "" in endings else "instead" if "instead" in endings else "release"
+        return "" if "" in endings else "instead" if "instead" in endings else release
     is_taken = bool(clauses) and all(each.take_back(named, is_object=how == "object") for each in clauses)
-    return ending if is_taken else ""
+    return "" if not is_taken else release if ending == "release" else ending
 
 
 def ends_wish(text: str, wishes: Iterable[str]) -> bool:
@@ -98,8 +104,8 @@ def ends_wish(text: str, wishes: Iterable[str]) -> bool:
     return any(read_ending(text, wish) for wish in wishes)
 
 
-_Frame: TypeAlias = tuple[Literal["take", "object", "allow"], str, Ending]
-_BEGINNINGS: tuple[tuple[re.Pattern[str], Literal["take", "object", "allow"], Ending], ...] = (
+_How: TypeAlias = Literal["take", "object", "allow"]
+_BEGINNINGS: tuple[tuple[re.Pattern[str], _How, Ending], ...] = (
     (_RELEASE, "take", "release"),
     (_UNNEEDED, "object", "release"),
     (_FORBID, "take", "instead"),
@@ -107,21 +113,25 @@ _BEGINNINGS: tuple[tuple[re.Pattern[str], Literal["take", "object", "allow"], En
 )
 
 
-def _read_frame(text: str) -> _Frame | None:
-    """Return how a text may take something back, what it names, and what it is then; None if it says something else."""
+def _read_frame(text: str) -> tuple[_How, str, Ending, str] | None:
+    """Return how a text may take something back, what it names, what it is then, and what follows.
+
+    None if it says something else.
+    """
     plain = _lower(text)
     plain = plain[lead.end() :] if (lead := _LEAD.match(plain)) else plain
-    said = _CLAUSE.split(plain, maxsplit=1)[0].strip().replace("any longer", "anymore")
+    first = _CLAUSE.split(plain, maxsplit=1)[0]
+    said, more = first.strip().replace("any longer", "anymore"), plain[len(first) :].lstrip(" ,;:.!?\u2013\u2014")
     if (end := _UNNEEDED_NOW.search(said)) and _TAIL.fullmatch(said, end.end()):
-        return "take", said[: end.start()], "release"
+        return "take", said[: end.start()], "release", more
     if (end := _FINE.search(said)) and _TAIL.fullmatch(said, end.end()):
-        return "allow", said[: end.start()], ""
+        return "allow", said[: end.start()], "", more
     for pattern, how, ending in _BEGINNINGS:
         if begin := pattern.match(said):
             is_request = how == "allow" and (text.rstrip().endswith("?") or _ONCE.search(said))
             if is_request and not _LASTING.search(said):
                 return None  # "You can make it longer", "Can you give me longer answers?"
-            return how, said[begin.end() :], ending
+            return how, said[begin.end() :], ending, more
     return None
 
 
@@ -134,7 +144,7 @@ class _Clause(NamedTuple):
     @classmethod
     def of(cls, text: str) -> "_Clause":
         """Return a clause of a wish in its two parts."""
-        before, *after = _NEGATION.split(text, maxsplit=1)
+        before, *after = _NEGATION.split(_WHY.split(text, maxsplit=1)[0], maxsplit=1)
         return cls(before.strip(), _CLAUSE.split(after[0], maxsplit=1)[0] if after else "")
 
     def take_back(self, named: str, *, is_object: bool) -> bool:
