@@ -180,8 +180,8 @@ def add_turns(
             try:
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id, reason=reason,
-                    scopes=rules.scopes, created_at=created_at, add=memory.add,
+                    policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id,
+                    reason=reason, scopes=rules.scopes, created_at=created_at, add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
@@ -303,8 +303,8 @@ def _defer(
                 try:
                     written = facts.write(
                         fact, user_id, record_id=f"{name}-{n}", source=source,
-                        policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id, reason=reason,
-                        scopes=rules.scopes, created_at=said_at(turn, memory.clock.now()), check=check,
+                        policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id,
+                        reason=reason, scopes=rules.scopes, created_at=said_at(turn, memory.clock.now()), check=check,
                     )  # fmt: skip
                     done[isinstance(written, str)].append(written)
                 except (RefusedError, PolicyError, DuplicateIdError) as error:
@@ -339,7 +339,7 @@ def _choose_class(
         return memory.policy.user_class
     if chosen != "factual" or not is_typed:
         return chosen
-    is_wish = is_standing_wish(fact.text) or ends_wish(fact.text, memory._facts.find_wishes(user_id))
+    is_wish = is_standing_wish(fact.text) or ends_wish(fact.text, memory._facts.find_wishes(fact.text, user_id))
     return "instruction" if is_wish else chosen
 
 
@@ -373,7 +373,8 @@ def _extract_facts(
     if not by_rules:
         near = memory._facts.find_near(text, user_id)
         before = [each for each in before if not _is_private(memory, each, rules)]
-    wishes = memory._facts.find_wishes(user_id) if rules.sources[turn.speaker] == "chat_user" else ()
+    is_own = by_rules and rules.sources[turn.speaker] == "chat_user"
+    wishes = memory._facts.find_wishes(text, user_id) if is_own else ()
     context = TurnContext(turn=turn, before=tuple(before), near=near, wishes=wishes, now=memory.clock.now())
     with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
         decisions = list(extractor.extract(context))

@@ -17,9 +17,9 @@ _GERUND = (
 )
 VERBS = _any("""
     add address answer apologi[sz]e ask assume avoid begin book call check cite compare consider convert define
-    double-check end explain flatter format give greet guess include keep leave_out lecture make mention put quote recommend
-    refer repeat reply respond return round say send show sign skip speak spell start sugar-?coat suggest swear talk
-    tell translate treat use verify warn write correct
+    double-check end explain flatter format give greet guess include keep leave_out lecture make mention put quote
+    recommend refer repeat reply respond return round say send show sign skip speak spell start sugar-?coat suggest
+    swear talk tell translate treat use verify warn write correct
 """)
 _PAST = {
     "used": "use", "wrote": "write", "gave": "give", "said": "say", "spoke": "speak", "kept": "keep", "made": "make",

@@ -27,7 +27,8 @@ _OPPOSITES = (
         r"short(?:er)?|brief(?:er|ly)?|concise(?:ly)?|succinct(?:ly)?|kurz|kürzer|knapp"
         r"|(?:under|more than|at most|up to) \w+ (?:sentences?|words|lines|paragraphs?)"
         r"|\w+ (?:sentences?|words|lines|paragraphs?) (?:at most|or less|max)",
-        r"long(?:er)?|details?|detailed|wordy|verbose|as (?:much|long) as you (?:like|want)|lang|länger|ausführlich(?:er)?",
+        r"long(?:er)?|details?|detailed|wordy|verbose|as (?:much|long) as you (?:like|want)|lang|länger"
+        r"|ausführlich(?:er)?",
     ),
     ("celsius", "fahrenheit"),
     (r"kilomet(?:er|re)s?|km", "miles?"),

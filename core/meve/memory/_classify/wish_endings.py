@@ -61,7 +61,8 @@ _NEGATION = re.compile(
     r"|instead of|rather than|stop|nie|nicht|kein\w*|ohne)\b"
 )
 _OF_WHAT = re.compile(r" (?:of|for|in|with|without|when\w*|if|about|from|at|to|as|on|every|after|before) ")
-_GENERIC = frozenset("""
+_GENERIC = frozenset(
+    words("""
     a about again all always an and answer answering answers any anymore are as at be bother business do each every
     everything explanation explanations for from get give gives giving habit i in is it just keep keeping language make
     making me messages more much now of on out part please put putting reply replies replying respond response responses
@@ -69,7 +70,8 @@ _GENERIC = frozenset("""
     this those to too use using way with word words write writing you your yours
     antworte antworten auf bitte das die der du immer jetzt mich mir mit schreib schreibe schreiben sprich sprechen
     wieder zu
-""".split())
+""")
+)
 """Words that tell of no way of answering."""
 _OWNERS = frozenset(("my", "our", "his", "her", "their", "mein", "meine", "unser"))
 
@@ -86,7 +88,7 @@ def read_ending(text: str, wish: str) -> Ending:
     >>> read_ending("I don't need the car any more.", "Always give me the DOI of a paper.")
     ''
     """
-    if max(len(text), len(wish)) > _LONGEST or not (frame := _read_frame(text)):
+    if len(wish) > _LONGEST or not (frame := _read_frame(text)):
         return ""
     how, named, ending, more = frame
     says_more = bool(take_ways(more)[0]) or any(map(is_standing_wish, re.split(r" and |[,;:.!?] ", more)))
@@ -97,6 +99,11 @@ def read_ending(text: str, wish: str) -> Ending:
         return "" if "" in endings else "instead" if "instead" in endings else release
     is_taken = bool(clauses) and all(each.take_back(named, is_object=how == "object") for each in clauses)
     return "" if not is_taken else release if ending == "release" else ending
+
+
+def may_end_wish(text: str) -> bool:
+    """Return whether a sentence of a text is worded like what takes a wish back."""
+    return any(map(_read_frame, split_sentences(text[: 2 * _LONGEST])))
 
 
 def ends_wish(text: str, wishes: Iterable[str]) -> bool:
@@ -118,6 +125,8 @@ def _read_frame(text: str) -> tuple[_How, str, Ending, str] | None:
 
     None if it says something else.
     """
+    if len(text) > _LONGEST:
+        return None
     plain = _lower(text)
     plain = plain[lead.end() :] if (lead := _LEAD.match(plain)) else plain
     first = _CLAUSE.split(plain, maxsplit=1)[0]
@@ -159,7 +168,7 @@ class _Clause(NamedTuple):
         return not ways and bool(words_left) and words_left <= object_
 
     def allow(self, named: str) -> Ending:
-        """Return what the allowance of something says: `release` if this excludes it, `instead` if it asks otherwise."""
+        """Return what allowing something says: `release` if this excludes it, `instead` if it asks otherwise."""
         if not self._covers(named, self.asked):
             return ""
         (ways, words_left), (asked, rest) = _take_apart(named), _take_apart(self.asked)

@@ -26,7 +26,7 @@ class TurnContext:
     near: tuple[MemoryRecord, ...] = ()
     """Memories of the user near the turn, none of them private; empty for `RuleExtractor`."""
     wishes: tuple[str, ...] = ()
-    """The user's standing wishes, oldest first."""
+    """The standing wishes that the turn may take back, oldest first; only for `RuleExtractor`."""
     now: datetime
     """The time of the memory's clock, in UTC."""
 

@@ -10,6 +10,7 @@ from meve._repeating import repeat_rolled_back
 from meve.components.lexical.analyzers import words
 from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
+from meve.memory._classify.wish_endings import may_end_wish
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import parse_statement, parse_values
 from meve.memory._expiry import expiry_of
@@ -62,8 +63,10 @@ class FactWriter:
             return ()
         return tuple(record for record in records if record.user_id is not None and record.kind == "fact")
 
-    def find_wishes(self, user_id: UserId) -> tuple[str, ...]:
-        """Return the texts of the user's standing wishes, the oldest first, without logging it."""
+    def find_wishes(self, text: str, user_id: UserId) -> tuple[str, ...]:
+        """Return the user's standing wishes that a text may take back, the oldest first, without logging it."""
+        if not may_end_wish(text):
+            return ()
         query = make_query("?", user_id, policy=self.runtime.policy, now=self.runtime.clock.now())
         standing = self.searcher.find_standing(query)
         return tuple(record.text for record in standing if record.policy_class == "instruction")
