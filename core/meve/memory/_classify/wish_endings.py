@@ -103,7 +103,7 @@ def read_ending(text: str, wish: str) -> Ending:
 
 def may_end_wish(text: str) -> bool:
     """Return whether a sentence of a text is worded like what takes a wish back."""
-    return any(map(_read_frame, split_sentences(text[: 2 * _LONGEST])))
+    return any(map(_read_frame, split_sentences(text)))
 
 
 def ends_wish(text: str, wishes: Iterable[str]) -> bool:

@@ -128,10 +128,13 @@ _DONE = (
     r"|learnt|grown|known|shown|flown|drunk|sung|swum|begun|eaten|taken|given|written|driven|forgotten|broken|chosen"
     r"|spoken|fallen|ridden|hidden|stolen)"
 )
+_SUBJECT = "(?:i|we|you|he|she|they|it)"
 NOWADAYS = re.compile(
     r"\W{0,9}(?:(?:and|so|but|ok(?:ay)?|hey|then|now)\W{1,9}){0,3}(?:(?:who|what|where|which|how|when|why)\b"
     r"(?: (?!(?:did|was|were|had|would|could)\b)[\w'\u2019-]{1,30}){0,4}? ?)?"
-    rf"(?<![\w-])(?:do|does|is|are|am|owns?|lives?|works?|runs|drives|(?:has|have|(?<=\w)['\u2019]s)\b(?!.{{0,80}}\b{_DONE}\b))\b",
+    r"(?<![\w-])(?:do|does|is|are|am|owns?|lives?|works?|runs|drives"
+    rf"|(?:has|have|(?<=\w)['\u2019]s)\b(?!(?: {_SUBJECT})?(?:(?! (?:{_SUBJECT}|that|which|who)\b) \S{{1,30}}){{0,8}}"
+    rf" {_DONE}\b))\b",
     re.IGNORECASE,
 )
 """The beginning of a question about what is so now: "Who has my truck today?", but not "What have I done today?"."""
