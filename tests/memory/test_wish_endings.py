@@ -19,8 +19,9 @@ REASONED = "Please always answer me in French, I get enough English all day."
 
 def tell(memory, clock, *turns):
     """Record turns on different days, maintain, and return the texts of the standing wishes."""
-    for n, text in enumerate(turns):
-        record_turns(memory, [Turn(id=f"t{n}", speaker="user", text=text)], user_id="ann", session_id=f"s{n}")
+    for text in turns:
+        day = clock.now().isoformat()
+        record_turns(memory, [Turn(id="t", speaker="user", text=text)], user_id="ann", session_id=day)
         clock.advance(timedelta(days=1))
     memory.maintain()
     return [record.text for record in memory.search("tea", user_id="ann").standing]
@@ -92,7 +93,7 @@ def test_second_wish_of_a_turn_is_a_record_of_its_own(memory, clock, joined):
     second = f"{joined} me temperatures in Fahrenheit."
     standing = tell(memory, clock, f"{SHORT} {second}")
     assert standing == [SHORT, second.removeprefix("And ").capitalize().replace("fahrenheit", "Fahrenheit")]
-    assert tell(memory, clock, "x", "No need to keep your answers short any more.") == standing[1:]
+    assert tell(memory, clock, "No need to keep your answers short any more.") == standing[1:]
 
 
 @pytest.mark.parametrize(
@@ -135,6 +136,22 @@ def test_wish_that_is_restored_stands_again_without_what_ended_it(memory, clock)
 def test_end_that_also_says_how_to_answer_keeps_standing(memory, clock, end):
     wish = "Always give me temperatures in Fahrenheit." if "Celsius" in end else "Always keep it short."
     assert tell(memory, clock, wish, end) == [end]
+
+
+@pytest.mark.parametrize(
+    ("end", "again"),
+    [
+        ("You can answer in English again.", "Please always answer me in French."),
+        ("English is fine again.", "Please always answer me in French."),
+        ("You can use Celsius again.", "Give me temperatures in Fahrenheit."),
+        ("Longer answers are fine now.", "Please keep your answers short again."),
+    ],
+)
+def test_what_was_allowed_ends_by_a_wish_for_its_opposite(memory, clock, end, again):
+    others = ["You can use imperial units again.", "Always call me Ben."]
+    assert tell(memory, clock, FRENCH, "Always give me temperatures in Fahrenheit.", SHORT) != []
+    assert tell(memory, clock, end, *others, again)[-3:] == [*others, again]
+    assert end not in tell(memory, clock)
 
 
 def test_end_in_a_pasted_text_or_of_another_speaker_ends_nothing(file, clock):

@@ -7,8 +7,8 @@ from meve.memory._classify.standing_wishes import LANGUAGE
 _ASPECTS = {
     "language": rf"{LANGUAGE}|language",
     "length": r"short(?:er)?|brief(?:er|ly)?|concise(?:ly)?|long(?:er)?|details?|detailed|verbose|succinct(?:ly)?|wordy"
-    r"|sentences?|(?:words|lines|paragraphs?) (?:at most|or less|max)|(?:under|more than|at most|up to) \w+"
-    r" (?:sentences?|words|lines|paragraphs?)",
+    r"|sentences?|as (?:much|long) as you (?:like|want)|(?:words|lines|paragraphs?) (?:at most|or less|max)"
+    r"|(?:under|more than|at most|up to) \w+ (?:sentences?|words|lines|paragraphs?)",
     "emojis": r"emojis?|smileys?",
     "form": r"bullets?|bullet points?|lists?|tables?|headings?|markdown|full sentences|prose|charts?|paragraphs",
     "name": r"call me|address me|my (?:full |first |last )?name|go by|(?:i'?m|i am) called",

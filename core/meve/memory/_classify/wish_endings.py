@@ -101,6 +101,21 @@ def read_ending(text: str, wish: str) -> Ending:
     return "" if not is_taken else release if ending == "release" else ending
 
 
+def ends_allowance(wish: str, allowance: str) -> bool:
+    """Return whether a wish asks for what excludes all that an earlier text allowed.
+
+    >>> ends_allowance("Always answer in French.", "You can answer in English again.")
+    True
+    """
+    frame = _read_frame(allowance)
+    allowed, others = _take_apart("" if frame is None or frame[0] != "allow" else frame[1])
+    if others or not allowed:
+        return False
+    asked = frozenset[tuple[int, str]]().union(*(take_ways(_Clause.of(each).asked)[0] for each in _split(wish)))
+    numbers = {number for number, _ in asked}
+    return asked.isdisjoint(allowed) and all(number in numbers for number, _ in allowed)
+
+
 def may_end_wish(text: str) -> bool:
     """Return whether a sentence of a text is worded like what takes a wish back."""
     return any(map(_read_frame, split_sentences(text)))
