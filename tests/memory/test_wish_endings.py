@@ -79,7 +79,7 @@ def test_wish_for_something_else_or_for_more_is_not_taken_back(text, wish):
     assert read_ending(text, wish) == ""
 
 
-@pytest.mark.parametrize(("half", "missed"), [(0, 0), (1, 3)])
+@pytest.mark.parametrize(("half", "missed"), [(0, 0), (1, 1)])
 def test_everyday_ends_of_wishes(half, missed):
     ends, others = (
         [line.split(" | ") for line in read_lines("everyday_wish_ends.txt", m)[half::2]] for m in ("+ ", "- ")
@@ -152,6 +152,15 @@ def test_what_was_allowed_ends_by_a_wish_for_its_opposite(memory, clock, end, ag
     assert tell(memory, clock, FRENCH, "Always give me temperatures in Fahrenheit.", SHORT) != []
     assert tell(memory, clock, end, *others, again)[-3:] == [*others, again]
     assert end not in tell(memory, clock)
+
+
+def test_wish_ends_by_hand(memory, clock):
+    tell(memory, clock, SHORT, FRENCH)
+    short, french = memory.list(user_id="ann")
+    memory.update(short.id, user_id="ann", policy_class="factual")
+    memory.delete(french.id, user_id="ann")
+    assert tell(memory, clock) == []
+    assert [r.text for r in memory.list(user_id="ann")] == [SHORT]
 
 
 def test_end_in_a_pasted_text_or_of_another_speaker_ends_nothing(file, clock):
