@@ -6,6 +6,8 @@ import pytest
 
 from meve.memory import GovernedMemory, Turn, record_turns
 from meve.memory._classify.wish_endings import read_ending
+from meve.memory._contradiction.statements import parse_statement
+from meve.memory._maintenance.nomination import find_related_pairs
 from tests.memory.test_everyday_talk import read_lines, split
 
 SHORT, FRENCH, DOI = (
@@ -70,6 +72,7 @@ def test_fact_in_like_words_ends_no_wish_and_becomes_none(memory, clock, case):
         ("Longer answers are fine.", "Always answer in German."),
         ("You can answer in English again.", "Always answer in German and warn me about nuts."),
         ("You can answer in English again.", "Always answer in German with short sentences."),
+        ("You can answer in English again.", "Always answer in German with links."),
         ("You can stop using emojis.", "Never use emojis."),
         ("Can you give me longer answers?", SHORT),
         ("You can make it longer.", SHORT),
@@ -77,6 +80,19 @@ def test_fact_in_like_words_ends_no_wish_and_becomes_none(memory, clock, case):
 )
 def test_wish_for_something_else_or_for_more_is_not_taken_back(text, wish):
     assert read_ending(text, wish) == ""
+
+
+def test_reason_of_a_wish_is_no_part_of_it():
+    assert read_ending("You can answer in English again.", REASONED) == "instead"
+    assert read_ending("You can answer in English again.", "Please always answer me in French and English.") == ""
+
+
+def test_each_wish_is_compared_with_the_ones_before_it(memory, clock):
+    """They may share no word, and a memory has many that are nearer."""
+    tell(memory, clock, FRENCH, "English is fine again.", "I live in Lyon.")
+    records = memory.list(user_id="ann", include_superseded=True)
+    [pair] = find_related_pairs(records, lambda record: parse_statement(record.text))
+    assert set(pair) == {record.id for record in records if "Lyon" not in record.text}
 
 
 @pytest.mark.parametrize(("half", "missed"), [(0, 0), (1, 1)])

@@ -73,7 +73,6 @@ _GENERIC = frozenset(
 """)
 )
 """Words that tell of no way of answering."""
-_OWNERS = frozenset(("my", "our", "his", "her", "their", "mein", "meine", "unser"))
 
 
 def read_ending(text: str, wish: str) -> Ending:
@@ -196,9 +195,8 @@ class _Clause(NamedTuple):
 
     @staticmethod
     def _covers(named: str, wished: str) -> bool:
-        """Return whether the aspects of answers that a wish names are named, and nothing that is somebody's own."""
-        owners = _OWNERS & set(words(named)) - set(words(wished))
-        return not owners and find_aspects(wished) <= find_aspects(named)
+        """Return whether all aspects of answers that a wish names are named."""
+        return find_aspects(wished) <= find_aspects(named)
 
 
 def _take_apart(text: str) -> tuple[frozenset[tuple[int, str]], frozenset[str]]:
