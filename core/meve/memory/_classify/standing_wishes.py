@@ -33,7 +33,7 @@ _MANNER = _any("""
 """)
 _STYLE = _any("""
     emojis? bullet_points bullets jargon small_talk abbreviations exclamation_marks slang markdown lower_case upper_case
-    capitals? pronouns disclaimers introductions? greetings apologies filler puns plain_text
+    capitals(?!_of) capital_letters pronouns disclaimers introductions? greetings apologies filler puns plain_text
     (?:british|american|australian)_(?:english|spelling) (?:decimal_)?(?:commas|separators) (?:the_)?(?:24|12)-hour
     (?:short|long|full)_paragraphs [248]_spaces (?:technical|legal|medical|latin|foreign)_(?:terms|phrases)
     (?:simple|plain|short|easy|long|foreign)_words (?:short|long|full|complete)_sentences
@@ -105,7 +105,7 @@ _HOW = re.compile(
     r"|explain (?:\w+ )?(?:terms|words|abbreviations|acronyms)\b"
     r"|give me the (?:answer|result|short version|summary|bottom line) first\b"
     r"|(?:format|write|give|show|express) (?:me )?(?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
-    rf"|(?:give|show|tell|write|express) (?:me |us )?(?!(?:this|his|its|us)\b)\w+s in {_UNIT}\b"
+    rf"|(?:give|show|tell|write|express) (?:me |us )?(?!(?:this|his|its|us)\b)\w+s in {_UNIT}(?=$|,| please)"
 )
 REASON = re.compile(r"(?:i'm|i am|my|i have|i've)\b[^,;]*[,;] (?:so |and )?(?=please\b)")
 """The reason that a user gives before a wish: "I'm dyslexic, please …"."""
