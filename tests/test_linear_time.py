@@ -28,6 +28,7 @@ from meve.ingest._slices import SLICE, iter_slices
 from meve.memory._classify.fact_extraction import extract_statements, is_statement
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._classify.tags import PolicyTagger
+from meve.memory._classify.wish_endings import read_ending
 from meve.memory._contradiction.outline import write_outline
 from meve.memory._contradiction.rules import RuleContradiction
 from meve.memory._feedback.usage_judge import RuleUsageJudge
@@ -170,6 +171,8 @@ READERS = {
     "statements": extract_statements,
     "is_statement": is_statement,
     "is_standing_wish": is_standing_wish,
+    "ends": lambda text: read_ending(text, "Always keep your answers short."),
+    "ended": lambda text: read_ending("You can write long answers now.", text),
     "tags": tag,
     "contradiction": lambda text: RuleContradiction().find_difference(text, f"{text} not"),
     "usage": judge,

@@ -71,6 +71,10 @@ def test_wishes_are_recognised_as_people_say_them(half, least):
         "Call me a taxi.",
         "Don't mention it.",
         "I never use emojis.",
+        "Tell me the capital of France.",
+        "Tell me the temperature in Celsius.",
+        "Show me flats in Miles Street.",
+        "List the capitals of Europe.",
     ],
 )
 def test_request_for_one_thing_is_no_wish(request_for_one_thing):

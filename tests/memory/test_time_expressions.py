@@ -10,8 +10,32 @@ from hypothesis import strategies as st
 from meve.memory._recall.periods import holiday
 from meve.memory._recall.time_expressions import find_time
 from tests.memory import phrases
+from tests.memory.test_everyday_talk import split
 
 NOW = datetime(2026, 10, 14, 8, 30, tzinfo=UTC)  # a Wednesday
+
+
+STATES = """
+Who has my old truck today? | Who has our spare key now? | Which neighbour has my ladder this week?
+What job has my brother today? | Is the firm that I told you about still open today? | What have I got on today?
+Where does the man I met in Rome live now? | What's my weight this month? | How many hens have we this year?
+Does Karen have my old phone now? | Who has the truck I bought now? | Who has my watch these days?
+"""
+EVENTS = """
+What did I tell you today? | What happened today? | What has my sister done today? | Has my boss called this week?
+What did my brother do this weekend? | Who owns the house we visited today? | Is there anything I said today?
+Have I paid the rent this month? | How was my week? | What have our neighbours told me this year?
+"""
+
+
+@pytest.mark.parametrize("question", split(STATES))
+def test_today_and_now_in_a_question_of_what_is_so_are_no_time(question):
+    assert find_time(question, NOW) is None
+
+
+@pytest.mark.parametrize("question", split(EVENTS))
+def test_today_and_this_week_in_a_question_of_what_happened_are_a_time(question):
+    assert find_time(question, NOW) is not None
 
 
 @pytest.mark.parametrize(

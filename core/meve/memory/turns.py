@@ -20,6 +20,7 @@ from meve.errors import (
     wrap_errors,
 )
 from meve.memory._classify.standing_wishes import is_standing_wish
+from meve.memory._classify.wish_endings import ends_wish
 from meve.memory._feedback.reflector import ReflectionResult
 from meve.memory._recall.searcher import Recall
 from meve.memory._write.extraction import FactDecision, FactExtractor, RuleExtractor, TurnContext
@@ -179,8 +180,8 @@ def add_turns(
             try:
                 record = memory._facts.write(
                     fact, user_id, record_id=record_id, source=rules.sources[turn.speaker],
-                    policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                    scopes=rules.scopes, created_at=created_at, add=memory.add,
+                    policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id,
+                    reason=reason, scopes=rules.scopes, created_at=created_at, add=memory.add,
                 )  # fmt: skip
             except DuplicateIdError:  # another thread or process stored it just now
                 known.append(record_id)
@@ -302,8 +303,8 @@ def _defer(
                 try:
                     written = facts.write(
                         fact, user_id, record_id=f"{name}-{n}", source=source,
-                        policy_class=_choose_class(turn, fact, rules, memory), session_id=session_id, reason=reason,
-                        scopes=rules.scopes, created_at=said_at(turn, memory.clock.now()), check=check,
+                        policy_class=_choose_class(turn, fact, rules, memory, user_id), session_id=session_id,
+                        reason=reason, scopes=rules.scopes, created_at=said_at(turn, memory.clock.now()), check=check,
                     )  # fmt: skip
                     done[isinstance(written, str)].append(written)
                 except (RefusedError, PolicyError, DuplicateIdError) as error:
@@ -322,7 +323,9 @@ def _defer(
     return queue.submit(f"{user} {name}", run)
 
 
-def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory) -> PolicyClass | None:
+def _choose_class(
+    turn: Turn, fact: FactDecision, rules: TurnRules, memory: GovernedMemory, user_id: UserId
+) -> PolicyClass | None:
     """Return the class of a fact; None lets the classifier choose."""
     is_default = rules.classes == _CLASSES and memory._runtime.gate.classifier is not None
     chosen, source = None if is_default else rules.classes.get(turn.speaker), rules.sources[turn.speaker]
@@ -334,7 +337,10 @@ def _choose_class(turn: Turn, fact: FactDecision, rules: TurnRules, memory: Gove
     is_typed = source == "chat_user" and not is_pasted and said in typed  # a model can't word a wish for the user
     if chosen is None and not is_typed and memory._runtime.classifier.classify(fact.text, source) == "instruction":
         return memory.policy.user_class
-    return "instruction" if chosen == "factual" and is_typed and is_standing_wish(fact.text) else chosen
+    if chosen != "factual" or not is_typed:
+        return chosen
+    is_wish = is_standing_wish(fact.text) or ends_wish(fact.text, memory._facts.find_wishes(fact.text, user_id))
+    return "instruction" if is_wish else chosen
 
 
 def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:
@@ -367,7 +373,9 @@ def _extract_facts(
     if not by_rules:
         near = memory._facts.find_near(text, user_id)
         before = [each for each in before if not _is_private(memory, each, rules)]
-    context = TurnContext(turn=turn, before=tuple(before), near=near, now=memory.clock.now())
+    is_own = by_rules and rules.sources[turn.speaker] == "chat_user"
+    wishes = memory._facts.find_wishes(text, user_id) if is_own else ()
+    context = TurnContext(turn=turn, before=tuple(before), near=near, wishes=wishes, now=memory.clock.now())
     with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
         decisions = list(extractor.extract(context))
     checked, refused = (decisions, "") if by_rules else _check_all(decisions, context, rules.sources[turn.speaker])

@@ -1,6 +1,7 @@
 """Extracts the facts that a turn of a conversation states, by rules for English."""
 
 import re
+from collections.abc import Sequence
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
@@ -17,6 +18,7 @@ from meve.memory._classify.small_talk import (
     tells_only_when,
 )
 from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
+from meve.memory._classify.wish_endings import ends_wish
 from meve.memory._contradiction.lexicon import MONTHS
 from meve.memory._contradiction.statements import parse_values
 
@@ -107,12 +109,13 @@ _NO_ABBREVIATION = re.compile(r"(?:(?<=\bme\.)|(?<=\bno\.)|(?<=\bart\.)|(?<=\bil
 _OPENING_QUOTES, _CLOSING_QUOTES = '"“„«', '"”“»'
 
 
-def extract_statements(text: str) -> list[str]:
+def extract_statements(text: str, wishes: Sequence[str] = ()) -> list[str]:
     """Return the statements of a user in a text.
 
     Questions, requests, pleasantries, reactions to the other speaker, suppositions, code, tracebacks and quotations are
     left out. Each sentence is a statement, together with following sentences that refer back to it. One that certainly
-    tells more of the same person or thing is a statement of its own, with that in place of its pronoun.
+    tells more of the same person or thing is a statement of its own, with that in place of its pronoun. So is each
+    standing wish, and what takes one of `wishes` back, which are those of the user.
 
     >>> extract_statements("Hi! I have a dog. He is called Rex. What does he eat?")
     ['I have a dog. He is called Rex.']
@@ -135,12 +138,14 @@ def extract_statements(text: str) -> list[str]:
                 continue
             said = _skip_opening(sentence)
             goes_on = is_supposed and not _REMEMBER.match(said) and bool(_SUPPOSED_FURTHER.match(said))
-            is_wish = is_standing_wish(sentence)
+            is_end = ends_wish(sentence, wishes)
+            is_wish = is_end or is_standing_wish(sentence)
             is_supposed = not is_wish and (_is_supposition(said) or _is_supposition(sentence) or goes_on)
             is_further = (continues and _refers_back(sentence)) or tells_only_when(sentence)
-            if is_supposed or not is_statement(sentence) or _is_talk(sentence, said, continues=continues):
+            is_told = is_end or (is_statement(sentence) and not _is_talk(sentence, said, continues=continues))
+            if is_supposed or not is_told:
                 continues = False
-            elif continues and is_further:
+            elif continues and is_further and not is_wish:
                 told[-1].append(sentence)
             else:
                 is_item = heading and not is_wish and not FIRST_PERSON.search(sentence) and FIRST_PERSON.search(heading)

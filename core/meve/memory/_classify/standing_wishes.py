@@ -15,11 +15,11 @@ def _any(words: str) -> str:
 _GERUND = (
     "(?:us|say|call|writ|add|repeat|mention|ask|giv|explain|start|end|apologi[sz]|flatter|lectur|guess|assum|swear)"
 )
-_VERBS = _any("""
+VERBS = _any("""
     add address answer apologi[sz]e ask assume avoid begin book call check cite compare consider convert define
-    double-check end explain flatter format give greet guess include keep lecture make mention put quote recommend
-    refer repeat reply respond return round say send show sign skip speak spell start sugar-?coat suggest swear talk
-    tell translate treat use verify warn write correct
+    double-check end explain flatter format give greet guess include keep leave_out lecture make mention put quote
+    recommend refer repeat reply respond return round say send show sign skip speak spell start sugar-?coat suggest
+    swear talk tell translate treat use verify warn write correct
 """)
 _PAST = {
     "used": "use", "wrote": "write", "gave": "give", "said": "say", "spoke": "speak", "kept": "keep", "made": "make",
@@ -33,13 +33,17 @@ _MANNER = _any("""
 """)
 _STYLE = _any("""
     emojis? bullet_points bullets jargon small_talk abbreviations exclamation_marks slang markdown lower_case upper_case
-    capitals? pronouns disclaimers introductions? greetings apologies filler puns plain_text
+    capitals(?!_of) capital_letters pronouns disclaimers introductions? greetings apologies filler puns plain_text
     (?:british|american|australian)_(?:english|spelling) (?:decimal_)?(?:commas|separators) (?:the_)?(?:24|12)-hour
     (?:short|long|full)_paragraphs [248]_spaces (?:technical|legal|medical|latin|foreign)_(?:terms|phrases)
     (?:simple|plain|short|easy|long|foreign)_words (?:short|long|full|complete)_sentences
     (?:simple|plain|marketing|technical)_language (?:metric|imperial)(?:_units)? celsius fahrenheit
 """)
 """Ways of writing, which nobody asks for once."""
+_UNIT = _any("""
+    celsius fahrenheit kelvin miles kilomet(?:er|re)s met(?:er|re)s feet inches centimet(?:er|re)s pounds ounces
+    kilos kilograms grams lit(?:er|re)s gallons knots (?:metric|imperial)(?:_units)? (?:swiss_)?francs dollars euros
+""")
 _CONTENT = _any("lists headings tables examples sources links numbers")
 """Things that a user may also ask for once."""
 LANGUAGE = _any("""
@@ -51,11 +55,12 @@ _LASTING = re.compile(
     r"|in (?:the )?future|every ?time"
     rf"|each time|whenever|ever|at all times|(?:each|every|all|any)(?: of)?(?: your| the)? {_NOUN}|by default)\b"
 )
-_CONDITION = re.compile(
+CONDITION = re.compile(
     r"(?:(?:if|when|whenever|unless|every ?time|each time) (?:you\b|i (?:ask|send|write|say|want|quote|mention"
     r"|tell|give|share|paste|post|type|talk)\b|\w+ing\b)[^,]*,\s*(?:then )?)"
     r"|for (?:all )?(?!(?:me|now|once|today|the|my|this|that)\b)\w+(?: \w+)?, "
-    r"(?=(?:please )?(?:use|write|format|give|show|add|prefer)\b(?! (?:the|this|that|my|his|her|an?)\b))"
+    rf"(?=(?:please )?(?:(?:always|never|only) {VERBS}\b"
+    r"|(?:use|write|format|give|show|add|prefer)\b(?! (?:the|this|that|my|his|her|an?)\b)))"
 )
 _START = (
     r"(?:from (?:(?:now|here|today|this point) on(?:wards)?|now|today)\b(?!['’])|going forward|in (?:the )?future"
@@ -65,10 +70,10 @@ _MARKER = f"(?:always|never|only|{_START})"
 _WISHED = re.compile(
     r"(?:i'd|i would) (?:rather|prefer|appreciate|like|love)(?: it)?(?: if| that)? you (?!to\b)(?:could |would )?"
 )
-_OPENER = re.compile(
+OPENER = re.compile(
     r"(?:(?:oh|ah|by the way|btw|just so you know|so you know|fyi|for your information|one (?:more|last|other) thing"
-    r"|one thing|another thing|before i forget|remember(?=:)"
-    r"|p\.?s|actually|well|and|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
+    r"|one thing|another thing|before i forget|you know what|remember(?=:)"
+    r"|p\.?s|actually|well|and|und|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
     r"[\s.,:;!–-]+)+",
     re.IGNORECASE,
 )
@@ -99,9 +104,10 @@ _HOW = re.compile(
     r" (?!the\b|my\b)"
     r"|explain (?:\w+ )?(?:terms|words|abbreviations|acronyms)\b"
     r"|give me the (?:answer|result|short version|summary|bottom line) first\b"
-    r"|(?:format|write|give|show|express) (?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
+    r"|(?:format|write|give|show|express) (?:me )?(?:dates?|times?|numbers|prices|amounts|units) (?:as|in|with)\b"
+    rf"|(?:give|show|tell|write|express) (?:me |us )?(?!(?:this|his|its|us)\b)\w+s in {_UNIT}(?=$|,| please)"
 )
-_REASON = re.compile(r"(?:i'm|i am|my|i have|i've)\b[^,;]*[,;] (?:so |and )?(?=please\b)")
+REASON = re.compile(r"(?:i'm|i am|my|i have|i've)\b[^,;]*[,;] (?:so |and )?(?=please\b)")
 """The reason that a user gives before a wish: "I'm dyslexic, please …"."""
 _FINE = r"(?:fine|ok(?:ay)?|welcome|allowed|good)"
 _ENDS = re.compile(
@@ -155,8 +161,8 @@ def is_standing_wish(text: str) -> bool:
     [True, True, False]
     """
     sentence = re.split(r"(?<=[.!?])\s", text.strip(), maxsplit=1)[0]
-    plain = _strip(" ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?"), _OPENER)
-    reason = _REASON.match(plain)
+    plain = _strip(" ".join(sentence.casefold().replace("\u2019", "'").split()).rstrip(".!?"), OPENER)
+    reason = REASON.match(plain)
     return _is_wish(plain, text) or (reason is not None and _is_wish(plain[reason.end() :], text))
 
 
@@ -170,9 +176,9 @@ def _is_wish(plain: str, text: str) -> bool:
     for _ in range(6):
         before = core
         core = _strip(core, _LEAD)
-        for pattern in (_CONDITION, _WISHED, _REQUEST):
+        for pattern in (CONDITION, _WISHED, _REQUEST):
             rest = _strip(core, pattern)
-            has_condition |= rest != core and pattern is _CONDITION
+            has_condition |= rest != core and pattern is CONDITION
             is_wished |= rest != core and pattern is _WISHED
             is_reminder |= rest != core and core.startswith(("make sure", "be sure", "remember", "try"))
             core = rest
@@ -192,7 +198,7 @@ def cut_opener(wish: str) -> str:
     >>> cut_opener("By the way, please always answer in German.")
     'Please always answer in German.'
     """
-    rest = _strip(wish, _OPENER)
+    rest = _strip(wish, OPENER)
     return rest[:1].upper() + rest[1:]
 
 
@@ -213,7 +219,7 @@ def _asks(core: str, *, lasts: bool, is_reminder: bool) -> bool:
         return lasts or re.search(rf"\b(?:{_NOUN}|tone|it|things)\b", rest) is not None
     if re.match(rf"(?:keep|make) (?:all )?(?:your )?{_NOUN}\b", rest) or (is_denied and re.match(_STYLE, rest)):
         return True
-    if not re.match(rf"(?:{_VERBS}|{_GERUND}ing)\b", rest):
+    if not re.match(rf"(?:{VERBS}|{_GERUND}ing)\b", rest):
         return False
     if lasts and not re.match(r"(?:ask|call|check) (?:my|his|her|the)\b", rest):
         return True

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from meve._lazy_field import LazyField
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem, words
+from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._contradiction.claims import NAME, Claim
 from meve.memory._contradiction.values import normalise_values
 
@@ -89,6 +90,11 @@ class Statement:
     def is_negated(self) -> bool:
         """Whether it holds a word such as `not` or `never`."""
         return not _NEGATIONS.isdisjoint(self._words)
+
+    @LazyField
+    def is_wish(self) -> bool:
+        """Whether it is a standing wish."""
+        return is_standing_wish(self.text)
 
     @LazyField
     def plain(self) -> str:

@@ -134,6 +134,8 @@ class RuleUpdateJudge:
         old, new = older.claim, newer.claim
         if have_equal_words(old, new):
             return SAME
+        if wish_otherwise(older, newer):
+            return UpdateVerdict(relation="replaces", reason=WISH)
         if completes_task(old, new):
             return UpdateVerdict(relation="replaces", reason=DONE)
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
@@ -151,8 +153,6 @@ class RuleUpdateJudge:
 
     def _find_reason(self, older: Statement, newer: Statement, *, are_similar: bool) -> str:
         """Return a word for what tells that the newer statement replaces the older one; empty for nothing."""
-        if wish_otherwise(older, newer):
-            return WISH
         reason = self._find_difference(older, newer).partition(":")[0]
         if reason:
             return "" if reason == "denial" and not _tell_of_the_same(older, newer) else reason

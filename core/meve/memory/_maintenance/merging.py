@@ -8,9 +8,10 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from meve._formulas import cosines
+from meve.memory._classify.wish_endings import read_ending
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._contradiction.updates import SAME, RuleUpdateJudge, UpdateVerdict
+from meve.memory._contradiction.updates import SAME, WISH, RuleUpdateJudge, UpdateVerdict
 from meve.memory._maintenance.deduplication import (
     expiry_or_max,
     have_same_readers,
@@ -42,6 +43,8 @@ class DuplicateMerger:
         """By record id."""
         self._claims: list[tuple[str, str, UpdateVerdict]] = []
         """Ids of an older and a newer record, and the verdict, where only the trained model finds a change."""
+        self._released: dict[str, str] = {}
+        """By the id of an instruction that takes a wish back and asks for nothing, the id of that wish."""
 
     def run(self) -> None:
         """Compare records of equal text, then those of similar vectors, then those that share a rare word.
@@ -71,6 +74,7 @@ class DuplicateMerger:
             elif verdict.relation == "same" and self._may_merge(older, newer):
                 self._merge(*sorted((a, b), key=self._end_and_rank, reverse=True))
         self._apply_claims()
+        self._release()
         plan.keep_progress(progress)
 
     def _may_merge(self, older: StoredRecord, newer: StoredRecord) -> bool:
@@ -139,6 +143,22 @@ class DuplicateMerger:
         plan.close(
             flagged, w, "supersede", reason, where, rule="contradiction", until=until, difference=kind, **evidence
         )
+        if kind == WISH and w.policy_class == "instruction" and read_ending(w.text, x.text) == "release":
+            self._released[w.id] = x.id
+
+    def _release(self) -> None:
+        """Make facts of the instructions that say no more than that a wish has ended; the others may hold further."""
+        plan = self._plan
+        for key, ended in self._released.items():
+            stored = plan.records[key]
+            record = stored.record
+            if record.is_closed or record.hold or record.pinned:
+                continue
+            fact = replace(record, policy_class=plan.policy.user_class, version=record.version + 1)
+            plan.replace(stored, fact)
+            reason = f"it says no more than that {ended} has ended"
+            plan.log(fact, "update", reason, rule="release", evidence={"of": ended}, changed=["policy_class"])
+            plan.note(plan.report.released, key)
 
     def _find_end(self, record: MemoryRecord, by: MemoryRecord) -> datetime | None:
         """Return when a record ended that was told after what replaced it was replaced itself; None if it wasn't."""

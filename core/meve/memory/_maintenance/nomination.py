@@ -8,6 +8,7 @@ from meve.memory.records import MemoryRecord
 
 PREDECESSORS = 8
 """The number of earlier records with one word with which each record is compared."""
+_WISH = "standing wish"
 _RAREST = 3
 """The number of topics of a record, the rarest first, by which it is nominated; its relations count besides."""
 
@@ -16,6 +17,8 @@ def find_related_pairs(
     records: Sequence[MemoryRecord], parse: Callable[[MemoryRecord], Statement]
 ) -> Iterator[tuple[str, str]]:
     """Yield pairs of ids of records that share a rare topic or a relation: each record with the latest before it.
+
+    Standing wishes count as sharing a relation: "English is fine again" has no word of "Answer in Portuguese".
 
     Args:
         records: the records of one user.
@@ -29,8 +32,9 @@ def find_related_pairs(
     for record in ordered:
         claim = claims[record.id]
         shared = sorted((topic for topic in claim.topics if counts[topic] > 1), key=lambda t: (counts[t], t))
-        for key in dict.fromkeys((*shared[:_RAREST], *sorted(claim.relations))):
+        relations = sorted(claim.relations) + [_WISH] * record.is_standing
+        for key in dict.fromkeys((*shared[:_RAREST], *relations)):
             for other in earlier.get(key, ())[-PREDECESSORS:]:
                 yield min(other, record.id), max(other, record.id)
-        for key in {*shared, *claim.relations}:
+        for key in {*shared, *relations}:
             earlier.setdefault(key, []).append(record.id)

@@ -29,7 +29,7 @@ from meve.memory.stores.protocol import RecordQuery
 
 NEIGHBOURS = 8
 """The number of nearest records that each record is compared with: 10,000 similar ones have 50 million pairs."""
-_STEPS = ("expired", "restored", "pruned", "merged", "superseded", "summarised", "archived", "left_closed")
+_STEPS = ("expired", "restored", "pruned", "merged", "superseded", "released", "summarised", "archived", "left_closed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,8 @@ class MaintenanceReport:
     """Duplicates of another record, which replaces them."""
     superseded: dict[UserId | None, list[str]] = field(default_factory=dict)
     """Records that a newer one contradicts and replaces; `replaced_by` names it."""
+    released: dict[UserId | None, list[str]] = field(default_factory=dict)
+    """Instructions that say no more than that others have ended. From now on they are facts, in no standing block."""
     summarised: dict[UserId | None, list[str]] = field(default_factory=dict)
     replaced_by: dict[UserId | None, dict[str, str]] = field(default_factory=dict)
     """By the id of each record in `merged`, `superseded` and `summarised`, the id of the one that replaces it."""

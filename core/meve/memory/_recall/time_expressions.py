@@ -27,9 +27,11 @@ from meve.memory._recall.time_patterns import (
     CLAUSE,
     COUNTS,
     DAYS,
+    JUST_DONE,
     LISTING,
     MONTHS,
     MORE,
+    NOWADAYS,
     ONWARDS,
     ORDINALS,
     PAST,
@@ -116,11 +118,13 @@ def _find_all(question: str, now: datetime) -> Iterator[_Found]:
     is_past, is_time = (any(sign in folded for sign in signs) for signs in (PAST_SIGNS, TIME_SIGNS))
     if not is_past and not is_time:
         return
-    is_told = TELLING.search(question) is not None
+    is_told, is_now = TELLING.search(question) is not None, NOWADAYS.match(question) is not None
     for pattern in [*([PAST] if is_past else []), *([ANY] if is_time and is_told else [])]:
         end = 0
         for match in pattern.finditer(question):
             found = _evaluate(match, now)
+            if is_now and found.named.keys() & {"now", "this"} and not _was_done(question, found):
+                continue  # "Who has my truck today?"
             if match.start() >= end and found.window is not None and found.window[0] <= now:
                 found = _extend(question, found, now)
                 end = found.end
@@ -130,6 +134,11 @@ def _find_all(question: str, now: datetime) -> Iterator[_Found]:
         related = _relate(question, match, now)
         if related and (is_told or (match[1].lower() == "since" and TAIL.match(question, related.end))):
             yield related
+
+
+def _was_done(question: str, time: _Found) -> bool:
+    """Return whether a time in a question about now tells when something was done: "the house that I saw today"."""
+    return time.named.get("now") != "now" and JUST_DONE.search(question[: time.start][-80:]) is not None
 
 
 def _lists(question: str) -> bool:

@@ -122,6 +122,27 @@ TELLING = re.compile(
     r"|(?:did|was|were|had|have|has)\b[^?!.]{0,80}\bthis (?:week|month|quarter|year))\b",
     re.IGNORECASE,
 )
+_DONE = (
+    r"(?:(?!(?:shed|need|speed|seed|weed|feed|breed|hundred)\b)\w{2,20}ed|been|seen|gone|done|met|read|bought|brought"
+    r"|thought|caught|taught|made|said|told|had|left|sent|spent|lost|found|paid|heard|felt|come|run|won|slept|kept|sold"
+    r"|learnt|grown|known|shown|flown|drunk|sung|swum|begun|eaten|taken|given|written|driven|forgotten|broken|chosen"
+    r"|spoken|fallen|ridden|hidden|stolen)"
+)
+_SUBJECT = "(?:i|we|you|he|she|they|it)"
+NOWADAYS = re.compile(
+    r"\W{0,9}(?:(?:and|so|but|ok(?:ay)?|hey|then|now)\W{1,9}){0,3}(?:(?:who|what|where|which|how|when|why)\b"
+    r"(?: (?!(?:did|was|were|had|would|could)\b)[\w'\u2019-]{1,30}){0,4}? ?)?"
+    r"(?<![\w-])(?:do|does|is|are|am|owns?|lives?|works?|runs|drives"
+    rf"|(?:has|have|(?<=\w)['\u2019]s)\b(?!(?: {_SUBJECT})?(?:(?! (?:{_SUBJECT}|that|which|who)\b) \S{{1,30}}){{0,8}}"
+    rf" {_DONE}\b))\b",
+    re.IGNORECASE,
+)
+"""The beginning of a question about what is so now: "Who has my truck today?", but not "What have I done today?"."""
+JUST_DONE = re.compile(
+    rf"\b(?:{_DONE}|did|was|were|went|saw|ate|wrote|took|gave|came|happen)(?: (?!do\b)[\w'\u2019-]{{1,30}}){{0,2}} ?\Z",
+    re.IGNORECASE,
+)
+"""What stands before a time in which something was done, also in a question about now."""
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 TIME_SIGNS = (

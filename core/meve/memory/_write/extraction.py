@@ -25,6 +25,8 @@ class TurnContext:
     """What the user and the assistant said before, oldest first."""
     near: tuple[MemoryRecord, ...] = ()
     """Memories of the user near the turn, none of them private; empty for `RuleExtractor`."""
+    wishes: tuple[str, ...] = ()
+    """The standing wishes that the turn may take back, oldest first; only for `RuleExtractor`."""
     now: datetime
     """The time of the memory's clock, in UTC."""
 
@@ -76,7 +78,7 @@ class RuleExtractor:
         >>> [d.text for d in RuleExtractor().extract(TurnContext(turn=turn, now=datetime(2026, 5, 20, tzinfo=UTC)))]
         ['I moved to Oslo on 19 May 2026.']
         """
-        statements = extract_statements(context.turn.text)
+        statements = extract_statements(context.turn.text, context.wishes)
         if not statements:
             return [FactDecision(action="nothing", reason="it states nothing")]
         return [

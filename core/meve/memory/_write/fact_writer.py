@@ -10,8 +10,10 @@ from meve._repeating import repeat_rolled_back
 from meve.components.lexical.analyzers import words
 from meve.errors import PolicyError, QueryError, ValidationError
 from meve.memory._audit.chain import EventDraft
+from meve.memory._classify.wish_endings import may_end_wish
 from meve.memory._contradiction.claims import have_equal_words
 from meve.memory._contradiction.statements import parse_statement, parse_values
+from meve.memory._contradiction.wishes import wish_otherwise
 from meve.memory._expiry import expiry_of
 from meve.memory._maintenance.deduplication import expiry_or_max, may_close, may_replace
 from meve.memory._recall.query import make_query
@@ -61,6 +63,16 @@ class FactWriter:
         except QueryError:  # longer than the embedder's window
             return ()
         return tuple(record for record in records if record.user_id is not None and record.kind == "fact")
+
+    def find_wishes(self, text: str, user_id: UserId) -> tuple[str, ...]:
+        """Return the user's standing wishes that a text may take back, the oldest first, without logging it."""
+        if not may_end_wish(text):
+            return ()
+        return tuple(record.text for record in self._find_instructions(user_id))
+
+    def _find_instructions(self, user_id: UserId) -> list[MemoryRecord]:
+        query = make_query("?", user_id, policy=self.runtime.policy, now=self.runtime.clock.now())
+        return [each for each in self.searcher.find_standing(query) if each.policy_class == "instruction"]
 
     def write(
         self,
@@ -179,8 +191,17 @@ class FactWriter:
             if have_equal_words(parse_statement(record.text).claim, said):
                 later = (each for each in near if validity(each)[0] > validity(record)[0])
                 differs = self.runtime.contradiction.find_difference
-                return None if any(differs(each.text, text) for each in later) else record
+                is_over = self._is_ended(record, user_id) or any(differs(each.text, text) for each in later)
+                return None if is_over else record
         return None
+
+    def _is_ended(self, record: MemoryRecord, user_id: UserId) -> bool:
+        """Return whether a standing wish has a later one that ends it, which maintenance hasn't compared yet."""
+        if record.policy_class != "instruction":
+            return False
+        wish, since = parse_statement(record.text), validity(record)[0]
+        later = [each for each in self._find_instructions(user_id) if validity(each)[0] > since]
+        return any(wish_otherwise(wish, parse_statement(each.text)) for each in later)
 
     @repeat_rolled_back
     def _confirm(
