@@ -20,7 +20,7 @@ from meve.memory._contradiction.news import ONE_DAY
 
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
 _WEEKDAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_VALUE = rf"(?:\d(?:[\w:.-]*\w)?%?|{'|'.join(sorted(MONTHS))}|{_WEEKDAYS})"
+_VALUE = rf"(?:\d(?:[\w:.-]{{0,20}}\w)?%?|{'|'.join(sorted(MONTHS))}|{_WEEKDAYS})"
 _PREPOSITION = r"(?:(?:in|on|at|for|until|till|by) )?"
 _NOT_FORMER = re.compile(rf"\b(?P<told>{_VALUE})(?: [a-z]+){{0,3}}, (?:and )?not {_PREPOSITION}(?P<former>{_VALUE})\b")
 """A value, and the one that it corrects: "in July, not August"."""
