@@ -20,6 +20,7 @@ OTHER_AMOUNTS = [
     ("I take two sugars in my tea.", "I take one sugar in my tea."),
     ("We keep eleven geese and two hens.", "We keep eleven geese and three hens."),
     ("Lars pays 140 an acre.", "Lars pays 155 an acre."),
+    ("The tenants pay 12 dollars a bag.", "The tenants pay 15 dollars a bag."),
     ("Our cleaner charges 20 euros an hour.", "Our cleaner charges 25 euros an hour."),
 ]
 DONE = [

@@ -49,7 +49,7 @@ _ENDS_SUBJECT = frozenset(("on", "of", "for", "in", "at", "with", "from", "to"))
 _AUXILIARIES = frozenset(("have", "has", "had", "will", "would", "can", "could", "may", "might", "should", "did"))
 _AFTER_IS = frozenset(("due", "born"))
 """Words that follow "is", which is left out of claims when it is contracted: "Tammy's due in July"."""
-_OTHER_PASTS = frozenset(("beat", "bet", "bred", "cost", "fled", "led", "sank", "spread", "won"))
+_OTHER_PASTS = frozenset(("beat", "bet", "bred", "cost", "fled", "led", "quit", "sank", "spread", "won"))
 _PASTS = PAST_VERBS | IRREGULAR_PASTS | UNMARKED_PASTS | _OTHER_PASTS
 _MORE = frozenset(("also", "too", "another", "sometimes"))
 _LONGEST = 14
@@ -153,7 +153,7 @@ def _tells_now(before: Sequence[str]) -> bool:
     if before[0] in _OWN:
         return len(before) == 2 or not VERBS.isdisjoint(before)
     verb = next((word for word in before[1:] if word in VERBS), before[-1])
-    return len(before) > 1 and verb.endswith("s") and not verb.endswith("ss")
+    return len(before) > 1 and (verb in VERBS or (verb.endswith("s") and not verb.endswith("ss")))
 
 
 def _is_quantity(claim: Claim, place: int) -> bool:
