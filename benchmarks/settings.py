@@ -5,8 +5,8 @@
 
 Each argument is a variant: settings by name, separated by commas. Prints for each, as means over the questions, the
 recall of gold passages (and its difference from the default with the 95 % interval, bootstrap over questions), that of
-gold sentences, tokens, the passages that the verifier reads, and the share of all candidates of both whose verdict is
-the same. FOLDER holds embeddings. A passage is read once for all variants.
+gold sentences, tokens, the passages that the verifier reads, those verified, and the share of all candidates of both
+whose verdict is the same. FOLDER holds embeddings. A passage is read once for all variants.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def parse_variant(text: str) -> RetrieverConfig:
 
 
 def measure(indexed: IndexedPassages, question: Question, configs: Iterable[RetrieverConfig]) -> list[list[float]]:
-    """Return a row for each configuration: recalls, tokens, passages read, and verdicts shared with the first."""
+    """Return a row for each configuration: recalls, tokens, passages read, verified, verdicts shared with the first."""
     rows: list[list[float]] = []
     first: dict[str, bool] = {}
     for config in configs:
@@ -57,6 +57,7 @@ def measure(indexed: IndexedPassages, question: Question, configs: Iterable[Retr
             float(np.mean(found)) if found else np.nan,
             context.tokens,
             sum("verifier" in c.scores for c in context.trace.candidates),
+            sum(verdicts.values()),
             float(np.mean(same)),
         ])  # fmt: skip
     return rows
@@ -89,10 +90,10 @@ def main() -> None:
         for n, variant in enumerate(variants):
             gains = rows[:, n, 0] - rows[:, 0, 0]
             low, high = np.percentile(gains[drawn].mean(axis=1), [2.5, 97.5])
-            recall, sentences, tokens, read, same = rows[:, n].mean(axis=0)
+            recall, sentences, tokens, read, verified, same = rows[:, n].mean(axis=0)
             print(f"{name}, {variant or 'default'}: recall {recall:.3f} ({gains.mean():+.3f}, {low:+.3f} to "
                   f"{high:+.3f}), sentences {sentences:.3f}, tokens {tokens:.0f}, read {read:.1f}, "
-                  f"same verdicts {same:.4f}", flush=True)  # fmt: skip
+                  f"verified {verified:.2f}, same verdicts {same:.4f}", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -21,7 +21,11 @@ I need a wheelchair. | My heart is weak. | My feet are bleeding. | I can't stop 
 Never eaten meat. | No regrets about leaving Siemens. | Life is good here in Bergen. | I'm done with dairy.
 The deal with Bosch is done. | The party is on Saturday. | I really don't want to talk about my divorce.
 Problem with my kidneys. | Men's choir on Mondays. | We win most of our league games. | Back in therapy.
-I can hear again with the implant.
+I can hear again with the implant. | Fingers crossed it's benign. | Fingers crossed she's pregnant. | Ow, my back.
+Fingers crossed they hire me. | I'm heartbroken. | We're worried about her. | He's nervous. | Losing Dad sucks.
+Fighting cancer sucks. | Working nights sucks. | Chemo is such a nightmare. | My mother is such a pain. | My heart.
+Best boss I ever had. | Worst migraine in ages. | Most important person of my life. | I'm dying inside.
+The struggles of dyslexia. | The perks of retirement. | Talk about premature birth. | Back to normal.
 """
 
 

@@ -133,7 +133,7 @@ class Bm25Index:
         unknown = query_words.total() - sum(query_words[word] for word in scored)
         ordered = sorted(scored.values(), key=lambda each: -each[0])
         positions, scores = sum_scores([(places, added) for _, places, added in ordered], self._state.rows.size)
-        of_unknown, of_rarest = self._rarities({"": 0, " ": 1}).tolist()
+        of_unknown, of_rarest = self._rarities({"": 0, " ": 1}).tolist()  # of no word that a text can have
         weights = sum(weight for weight, _, _ in scored.values())
         most = (self._k1 + 1.0) * max(weights + unknown * of_unknown, least * of_rarest)
         return self._state.rows.rows[positions], (scores / most).astype(np.float32)

@@ -45,7 +45,7 @@ thinking out loud | rambling | ranting | i'm rambling | i'm ranting | i'm ventin
 enough about me | enough of that | enough said | where was i | long story | long story short | i digress
 not gonna lie | not going to lie | trust me | believe me | believe it or not | guess what | i swear | mind blown
 i'm hoping so | i know | i wish | you wish | as if | you bet | i tried | i rest my case | i stand corrected
-i'm only human | i'm in awe | i'm on a roll | i'm all ears | i'm all thumbs | i'm done | i've had it | i've had enough
+i'm only human | i'm in awe | i'm on a roll | i'm all ears | i'm all thumbs | i'm done | i've had enough
 had enough | i'm still not over it | still not over it | beats me | it figures | figures | tell me about it
 can't win them all | you can't win them all | lucky escape | no rest for the wicked | best of both worlds
 the best of both worlds | i could eat a horse | hold my beer | bring it on | sue me | fight me | watch me | amen
@@ -54,7 +54,7 @@ the pleasure's mine | sure thing | so it goes | it goes | progress | karma | mag
 drama | victory | small victories | the struggle is real | another day | another dollar | win some | lose some
 you win some | you lose some | you live and learn | you live | you learn | living the dream | i'm living the dream
 back to the grind | back to the daily grind | back to reality | back to the drawing board | back to square one
-back to normal | mission accomplished | job done | case closed | problem solved | crisis averted | challenge accepted
+mission accomplished | job done | case closed | problem solved | crisis averted | challenge accepted
 point taken | rant over | drama over | show over | fun over | easy peasy | piece of cake | walk in the park
 no pain no gain | so much for that | much for that | never again | long overdue | fun fact | you know how it is
 that's the spirit | hang in there | so far so good | far so good | fair's fair | highly recommend | highly recommended
@@ -77,9 +77,8 @@ _US = "(?:me|us|him|her|them)"
 _IT = "(?:it|that|this)"
 _DEGREE = "(?:(?:so+|very|really|super|pretty|quite|still|all|totally|absolutely|a bit|a little|kind of|kinda) )*+"
 _MOODS = """
-annoyed beat bored bummed bushed delighted devastated disappointed ecstatic embarrassed excited frustrated furious
-gutted heartbroken hyped jealous knackered nervous psyched pumped relieved shocked speechless stoked stunned thrilled
-worried
+annoyed beat bored bummed bushed delighted disappointed ecstatic embarrassed excited frustrated furious hyped knackered
+nervous psyched pumped relieved shocked speechless stoked stunned thrilled worried
 """
 _VERDICTS = """
 adorable awful awkward bonkers breathtaking breath-taking brutal crazy creepy disgusting glorious gross hilarious
@@ -92,32 +91,35 @@ misery mistake nerve nightmare perfection pity progress relief shame torture vic
 """
 _MOOD, _VERDICT, _NOUN = ("|".join(text.split()) for text in (_MOODS, _VERDICTS, _NOUNS))
 _OF_MOOD = re.compile(
-    r"(?:(?:i|we|he|she|they|everyone|everybody|the (?:kids|boys|girls|children|family|whole family|team))"
+    r"(?:(?:i|we|everyone|everybody|the (?:kids|boys|girls|children|family|whole family|team))"
     rf"(?: (?:am|is|are|was|were|feel|feels|felt)|'(?:m|s|re)) )?"
     rf"{_DEGREE}(?:{_MOOD}|bummed out|over the moon|wiped out)"
-    rf"(?: (?:about|for|by) (?:{_IT}|{_US}))?"
+    rf"(?: (?:about|for|by) {_IT})?"
     rf"|(?:it )?feels? {_DEGREE}(?:bad|good|great|weird|strange|amazing|awful|nice|wonderful|surreal|unreal)"
     r"|been (?:needing|wanting|craving|missing|dreading) (?:one|it|that|this|them)"
-    r"|i'm (?:so+|totally|literally) (?:dead|done|melting|screaming)|i'm dying (?:here|inside|laughing)"
+    r"|i'm (?:so+|totally|literally) (?:dead|done|melting|screaming)|i'm dying (?:here|laughing)"
     r"|i need an? (?:drink|nap|break|hug|minute|moment|breather)"
-    r"|my (?:poor )?(?:back|feet|heart|wallet|head|brain|ears|eyes|nerves|soul|sanity)"
-    r"|my (?:wallet|head|brain|nerves) (?:is|are) (?:fried|mush|toast|crying)"
+    r"|my (?:wallet|nerves|sanity|poor (?:back|feet|heart|wallet|head|brain|ears|eyes|nerves|soul))"
+    r"|my (?:wallet|brain|nerves) (?:is|are) (?:fried|mush|toast|crying)"
 )
 _OF_OPINION = re.compile(
     r"(?:the )?(?:best|worst|longest|hardest|happiest|saddest|nicest|proudest|funniest|scariest|craziest|weirdest"
-    r"|greatest|easiest|strangest|most [a-z]{1,20}) (?:[\w'-]{1,20} ){1,3}"
-    r"(?:ever|of my life|in ages|in forever|(?:i|we)(?:'ve| have)? ever [a-z]{1,20})"
-    r"|(?!being|having|living)[a-z]{2,20}ing(?: [a-z'-]{1,20})? (?:sucks|stinks|is no fun|is no joke)"
-    r"|(?:[a-z-]{1,20} ){1,2}(?:is|are) such an? (?:headache|pain|hassle|nightmare|mess|drag|bummer|joke|chore|relief)"
+    r"|greatest|easiest|strangest) (?:\d{1,4} )?"
+    r"(?:day|night|morning|evening|week|weekend|month|year|time|thing|idea|feeling|money|bucks|dollars|euros|pounds)"
+    r" (?:ever|of my life|in ages|in forever|(?:i|we)(?:'ve| have)? ever [a-z]{1,20})"
+    r"|(?:getting old(?:er)?|growing up|adulting|waiting|packing|ironing) (?:sucks|stinks|is no fun|is no joke)"
+    r"|(?:insurance|paperwork|bureaucracy|parking|packing|traffic|laundry|ironing) is such an?"
+    r" (?:headache|pain|hassle|nightmare|mess|drag|bummer|joke|chore)"
     rf"|(?:that's |how )?{_DEGREE}(?:{_VERDICT})"
     r"|(?:always|such|what|the|a|an|rookie|big|huge|classic|epic|total|absolute|pure|sheer|utter|complete)"
     rf"(?: (?:a|an|big|huge|total|absolute|utter|little))? (?:{_NOUN})"
-    r"|my kind of [a-z]{1,20}|the (?:joys|perks|struggles|pains|wonders) of [a-z-]{1,20}"
+    r"|my kind of [a-z]{1,20}|the (?:joys|wonders) of (?:parenthood|parenting|adulthood|adulting|commuting|modern life)"
     r"|one of those (?:days|weeks|nights|mornings|years|things|moments)"
 )
 _OF_TALK = re.compile(
     rf"wish {_US} luck|(?:keep |keeping |with )?(?:your |my |our |all )?fingers crossed(?: for {_US})?"
-    r"|fingers crossed (?:it|that|this|they|he|she)(?:'s|'ll|'re)? (?![a-z' ]*\bmy\b)[a-z' ]{1,40}"
+    r"|fingers crossed (?:it|that|this)(?:'s|'ll be|'ll)? (?:cheaper|better|fun|helps?|works?(?: out)?|lasts?"
+    r"|goes well)"
     rf"|pray for {_US}|(?:god|lord|heaven) (?:help|save|bless) (?:{_US}|you|all)"
     rf"|bless (?:{_US}|(?:his|her|their) hearts?)"
     rf"|(?:kill|shoot|save|help|forgive|excuse|pinch|spare|count|bear with|don't judge) {_US}"
@@ -125,7 +127,8 @@ _OF_TALK = re.compile(
     rf"|i (?:really )?(?:don't|do not) (?:really |even )?(?:want to|wanna|feel like) talk(?:ing)? about {_IT}"
     r"|(?:this is |it's )?(?:my )?first time (?:here|(?:using|trying|testing) (?:this|it|you)(?: \w{1,20})?)"
     rf"|you should(?:'ve| have) seen (?:my|his|her|their) faces?|i could(?:'ve| have) (?:screamed|died|strangled {_US})"
-    r"|talk about (?:an? )?[a-z-]{1,20}(?: [a-z-]{1,20})?|don't tell my (?:wife|husband|boss|mom|mum)"
+    r"|talk about (?:bad|good|great|perfect|terrible|awful) (?:timing|luck|karma|service)"
+    r"|don't tell my (?:wife|husband|boss|mom|mum)"
     r"|(?:i |we )?(?:totally |completely |really |so |do |can |couldn't )*+"
     r"(?:agree(?: more)?|relate|(?:hear|feel) (?:you|ya))"
     rf"|(?:i |we )?(?:totally |completely |really |so |do )*+(?:get|remember) {_IT}"

@@ -4,7 +4,7 @@ import re
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
-from meve.memory._classify.follow_ups import name_referent
+from meve.memory._classify.follow_ups import tell_apart
 from meve.memory._classify.pasted_text import remove_pasted_text
 from meve.memory._classify.small_talk import (
     BACK_REFERENCES,
@@ -17,7 +17,6 @@ from meve.memory._classify.small_talk import (
     tells_only_when,
 )
 from meve.memory._classify.standing_wishes import cut_opener, is_standing_wish
-from meve.memory._contradiction.comments import is_comment
 from meve.memory._contradiction.lexicon import MONTHS
 from meve.memory._contradiction.statements import parse_values
 
@@ -132,9 +131,10 @@ def extract_statements(text: str) -> list[str]:
     >>> extract_statements("I see. If I lived in Lyon, I would eat out.")
     []
     """
-    statements: list[str] = []
+    told: list[list[str]] = []
+    """Statements, each with the sentences that refer back to it."""
     continues = is_supposed = False
-    heading = first = ""
+    heading = ""
     for line in remove_pasted_text(text).splitlines():
         heading = heading if line.strip() else ""
         for sentence in map(_told_first, _split(_BULLET.sub("", line))):
@@ -149,21 +149,13 @@ def extract_statements(text: str) -> list[str]:
             if is_supposed or not is_statement(sentence) or _is_talk(sentence, said, continues=continues):
                 continues = False
             elif continues and is_further:
-                if named := name_referent(first, sentence):
-                    statements.append(named)
-                else:
-                    statements[-1] = f"{statements[-1]} {sentence}"
-                    first = first if is_comment(sentence) else ""
+                told[-1].append(sentence)
             else:
                 is_item = heading and not is_wish and not FIRST_PERSON.search(sentence) and FIRST_PERSON.search(heading)
-                statements.append(
-                    cut_opener(sentence)
-                    if is_wish
-                    else f"{heading} {sentence}"
-                    if is_item
-                    else _without_greeting(sentence)
-                )
-                continues, first = True, statements[-1]
+                begun = f"{heading} {sentence}" if is_item else _without_greeting(sentence)
+                told.append([cut_opener(sentence) if is_wish else begun])
+                continues = True
+    statements = [each for sentences in told for each in tell_apart(sentences)]
     own = [each for each in statements if FIRST_PERSON.search(each)]
     return own if len(statements) >= _PASTED_FROM and 2 * len(own) < len(statements) else statements
 

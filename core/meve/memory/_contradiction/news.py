@@ -145,7 +145,8 @@ def was_cut_short(old: Claim, new: Claim) -> bool:
 
     "We rehearse on Sundays in a basement" and "we had to cut rehearsal short because the basement flooded".
     """
-    return not (old.is_event or new.cues) and _HAD_TO.search(new.plain) is not None
+    is_once = not (old.is_event or new.cues or _FOR_GOOD.search(new.plain))
+    return is_once and _HAD_TO.search(new.plain) is not None
 
 
 def calls_off_another(old: Claim, new: Claim) -> bool:

@@ -86,10 +86,18 @@ _LEFT = re.compile(r"\b(?:left|leaves?|leaving|moved|moving|quit|gone)\b")
 _KIND = re.compile(r"\b(?:is|are) an? ")
 _ENDS_KIND = re.compile(
     r"\b(?:work\w*|jobs?|career|retire[ds]?|quit|hired|fired|laid off|promoted|train\w*|stud(?:y|ies|ied|ying)|degree"
-    r"|graduated|finished|passed|died|dead|gone|left|lost|sold|gave|stopped|no longer|anymore"
+    r"|graduated|finished|passed|died|dead|gone|left|lost|sold|gave|stopped|no longer|anymore|dropped out"
     r"|(?:is|are|became|become|turned|as) (?:now )?an?)\b"
 )
 """Words that may end what somebody or something is."""
+_RETIRES = re.compile(r"(?<!\ba )\bretire[ds]?\b")
+_WORK = re.compile(
+    r"\b(?:accountant|architect|baker|banker|builder|butcher|carpenter|chef|cleaner|clerk|line cook|cop|dentist|doctor"
+    r"|driver|electrician|engineer|farmer|fire ?fighter|gardener|hairdresser|judge|lawyer|librarian|manager|mechanic"
+    r"|miner|nurse|officer|paramedic|pharmacist|pilot|plumber|policeman|professor|programmer|sailor|secretary|soldier|surgeon"
+    r"|teacher|technician|trainer|vet|waiter|waitress)\b"
+)
+"""Work, from which one retires. Nobody retires from being a widower."""
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _VALUE = re.compile(r"\d[\d:.,]*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight")
 """A number, a time or a weekday, as one word of a statement."""
@@ -286,7 +294,9 @@ def _keeps_kind(old: Claim, new: Claim) -> bool:
     "My husband Reggie is a line cook" and "Reggie switched to the breakfast shift".
     """
     is_kind = bool(old.subject_names) and _KIND.search(old.plain) is not None
-    return is_kind and _shares_only_name(old, old.content & new.content) and not _ENDS_KIND.search(new.plain)
+    retires = _RETIRES.search(new.plain) is not None and not _WORK.search(old.plain)
+    ends = not retires and _ENDS_KIND.search(new.plain) is not None
+    return is_kind and not ends and _shares_only_name(old, old.content & new.content)
 
 
 def _ends_another(old: Claim, new: Claim) -> bool:
