@@ -36,6 +36,7 @@ NOT_CORRECTED = [
     ("Jan is due in August.", "Nora is due in July, not August."),
     ("Nora and Jan marry in August.", "Nora is due in July, not August."),
     ("Nora is expecting in August and Jan got a new job.", "Nora is due in July, not August."),
+    ("My aunt turned 60 and I missed the party.", "My aunt turned 61, not 60."),
     ("My brother's exam is in March.", "My brother is due in May, not March."),
     ("I have yoga on Monday.", "I work on Tuesday, not Monday."),
     ("Ann turned 29.", "The shop turned 30, not 29."),
@@ -55,6 +56,7 @@ TWO_THINGS = [
 ]
 NOT_DONE = [
     ("I have to call the bank about the loan.", "I called the bank about my card."),
+    ("I have to finish the report for Jo.", "I finished the report for Kim."),
     ("Remind me to call Jan on Monday.", "Jan called me on Monday."),
     ("Remind me to call Jan.", "Jan called."),
     ("Remind me to call Mum about Easter.", "I called Mum, she has a cold."),
