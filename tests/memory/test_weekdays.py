@@ -78,7 +78,9 @@ def test_one_day_becomes_a_date(text, dated):
     [
         "I go swimming on Fridays.",
         "I work on Friday evenings.",
-        "I have a lesson every Tuesday.", "I have lessons on Tuesdays.", "I've got choir on Tuesday.",
+        "I have a lesson every Tuesday.",
+        "I have lessons on Tuesdays.",
+        "I've got choir on Tuesday.",
         "I go running every Tuesday and Thursday.",
         "Remind me to water the lemon tree every Sunday.",
         "We rehearse on Thursdays now.",

@@ -150,6 +150,8 @@ def _tells_now(before: Sequence[str]) -> bool:
     """Return whether the words before a number are a subject, a verb in the present tense and what stands between."""
     if any(word in _PASTS or (word.endswith("ed") and len(word) > 4 and word not in NO_EVENTS) for word in before):
         return False
+    if before[0] in _PRONOUNS:
+        return False  # which may mean somebody else
     if before[0] in _OWN:
         return len(before) == 2 or not VERBS.isdisjoint(before)
     verb = next((word for word in before[1:] if word in VERBS), before[-1])
