@@ -136,7 +136,7 @@ def test_supposition_is_no_fact(text):
         "Allergic to nuts.",
         "I don't drink coffee.", "Call me Bob.", "Always answer in German.", "Please keep your answers short.",
         "My wife would rather live in Rome.", "Her name is Shadow!", "It is 9 in Oslo.", "The shop opens at 9.",
-        "It's Susie!", "Hello, my name is Jason.", "Hi, vegetarian cook from Bonn here.",
+        "It's Susie!", "Hi, vegetarian cook from Bonn here.",
         "I have to go to the dentist on Friday.", "I was thinking about trying painting.", "I hope to move to Rome.",
     ],
 )  # fmt: skip
@@ -171,6 +171,25 @@ def test_long_text_about_others_is_pasted():
 def test_long_turn_about_the_user_is_kept():
     told = [f"I planted {n} trees in 19{n}." for n in range(20, 50)]
     assert extract_statements(" ".join([*told, "The oaks grew best."])) == [*told, "The oaks grew best."]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("Hello, my name is Jason.", ["My name is Jason."]),
+        ("hey there :) so I'm Nils, I build organs.", ["I'm Nils, I build organs."]),
+        ("Hey there Delilah is my favourite song.", ["Hey there Delilah is my favourite song."]),
+        ("Somebody stole my bike!! I could cry.", ["Somebody stole my bike!!"]),
+        ("We won the cup!! My brother scored twice.", ["We won the cup!!", "My brother scored twice."]),
+        ("I hate people.", []),
+        ("I hate olives.", ["I hate olives."]),
+        ("It's a girl!", ["It's a girl!"]),
+        ("They had a baby. It's a girl!", ["They had a baby. It's a girl!"]),
+        ("They had a laugh.", []),
+    ],
+)
+def test_greetings_and_comments_are_cut_and_births_are_told(text, facts):
+    assert extract_statements(text) == facts
 
 
 @pytest.mark.parametrize(

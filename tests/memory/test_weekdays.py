@@ -33,6 +33,11 @@ WEDNESDAY = date(2026, 5, 6)
         ("I must pay the rent before Friday.", "I must pay the rent before 8 May 2026."),
         ("Hanna's parents will visit us on Sunday.", "Hanna's parents will visit us on 10 May 2026."),
         ("I want to go to the lake on Saturday.", "I want to go to the lake on 9 May 2026."),
+        ("I've got my first organ lesson on Tuesday.", "I've got my first organ lesson on 12 May 2026."),
+        ("I have a lesson on Tuesday.", "I have a lesson on 12 May 2026."),
+        ("She's got a dentist appointment on Tuesday.", "She's got a dentist appointment on 12 May 2026."),
+        ("We've got a viewing on Saturday at 3.", "We've got a viewing on 9 May 2026 at 3."),
+        ("We got a dog on Tuesday.", "We got a dog on 5 May 2026."),
         ("I have a job interview this Friday.", "I have a job interview on 8 May 2026."),
         (
             "I have a dentist's appointment on Tuesday at 3 pm.",
@@ -73,6 +78,9 @@ def test_one_day_becomes_a_date(text, dated):
     [
         "I go swimming on Fridays.",
         "I work on Friday evenings.",
+        "I have a lesson every Tuesday.",
+        "I have lessons on Tuesdays.",
+        "I've got choir on Tuesday.",
         "I go running every Tuesday and Thursday.",
         "Remind me to water the lemon tree every Sunday.",
         "We rehearse on Thursdays now.",

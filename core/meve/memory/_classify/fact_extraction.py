@@ -35,6 +35,12 @@ _GREETING = re.compile(
     re.IGNORECASE,
 )
 """A greeting, with at most two words for who is greeted."""
+_SIGN_ON = re.compile(
+    r"(?:hi|hiya|hello|hey)\b(?:\s++(?:there|all|everyone|everybody|again)\b)?"
+    r"[\s,.!]*+(?:[:;]-?[)DP](?!\w)[\s,.!]*+)?(?<=\s)(?:(?:so|well)\b,?\s++)?(?=(?:i|my|we|our)\b)",
+    re.IGNORECASE,
+)
+"""A greeting before what a sentence tells of the user: "hey there :) so I'm Ann"."""
 _PASTED_FROM = 25
 """The number of statements of one turn from which those that don't speak of the user are pasted, if most don't."""
 _REQUEST = re.compile(
@@ -104,8 +110,10 @@ _DAY_NUMBER = re.compile(r"\b\d{1,2}\.$")
 _MONTH = re.compile(
     rf"(?:{'|'.join(sorted(MONTHS))}|januar|jänner|februar|märz|mai|juni|juli|oktober|dezember)\b", re.IGNORECASE
 )
-_NO_ABBREVIATION = re.compile(r"(?:(?<=\bme\.)|(?<=\bno\.)|(?<=\bart\.)|(?<=\bill\.))\s+(?=[A-Z][a-z'’]|I\b)")
-"""The gap after a word that is an abbreviation elsewhere: "She sits next to me. Paul is new."."""
+_GAP = re.compile(
+    r"(?<=[!?][!?])\s+(?=[A-Z])|(?:(?<=\bme\.)|(?<=\bno\.)|(?<=\bart\.)|(?<=\bill\.))\s+(?=[A-Z][a-z'’]|I\b)"
+)
+"""The gap after "!!", or after a word that is an abbreviation elsewhere: "She sits next to me. Paul is new."."""
 _OPENING_QUOTES, _CLOSING_QUOTES = '"“„«', '"”“»'
 
 
@@ -149,7 +157,8 @@ def extract_statements(text: str, wishes: Sequence[str] = ()) -> list[str]:
                 told[-1].append(sentence)
             else:
                 is_item = heading and not is_wish and not FIRST_PERSON.search(sentence) and FIRST_PERSON.search(heading)
-                told.append([cut_opener(sentence) if is_wish else f"{heading} {sentence}" if is_item else sentence])
+                begun = f"{heading} {sentence}" if is_item else _without_greeting(sentence)
+                told.append([cut_opener(sentence) if is_wish else begun])
                 continues = True
     statements = [each for sentences in told for each in tell_apart(sentences)]
     own = [each for each in statements if FIRST_PERSON.search(each)]
@@ -240,7 +249,7 @@ def _is_supposition(said: str) -> bool:
 def _split(line: str) -> list[str]:
     """Return the sentences of a line; "on the 3. of May" and "DD.MM.YYYY" end none."""
     sentences: list[str] = []
-    for each in (part for sentence in split_sentences(line) for part in _NO_ABBREVIATION.split(sentence)):
+    for each in (part for sentence in split_sentences(line) for part in _GAP.split(sentence)):
         before = sentences[-1][-20:] if sentences else ""
         if _ORDINAL.search(before) or (_DAY_NUMBER.search(before) and _MONTH.match(each)):
             gap = "" if f"{sentences[-1]}{each}" in line else " "
@@ -248,3 +257,9 @@ def _split(line: str) -> list[str]:
         else:
             sentences.append(each)
     return sentences
+
+
+def _without_greeting(sentence: str) -> str:
+    """Return a sentence without a greeting before what it tells of the user."""
+    match = _SIGN_ON.match(sentence)
+    return sentence[match.end()].upper() + sentence[match.end() + 1 :] if match else sentence

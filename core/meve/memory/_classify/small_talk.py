@@ -98,6 +98,7 @@ _WHEN = "later|soon|tomorrow|again|next\\s+(?:time|week)|around|on\\s+\\w+day|to
 _BANTER = re.compile(
     rf"""(?:(?:{LAUGHTER}|but|and|so|well|seriously|honestly|really|just|thanks|sorry|man|dude)\s+)*+(?:
       never\s?mind(?:\s+(?:that|me|then))? | good\s+one | fair\s+enough | touch[eé] | stop(?:\s+it)?
+    | i\s+(?:could|might)\s+(?:just\s+)?(?:cry|scream|explode|die) | i\s+hate\s+(?:people|everyone|everybody|everything)
     | i\s+give\s+up | (?:{LAUGHTER}) | (?:that\s+)?makes\s+sense(?:\s+now)?
     | i\s+get\s+it(?:\s+now)? | no\s+(?:idea|luck)
     | (?:interesting|good|great|nice)(?:\s+(?:point|idea|question|thought|one))?
@@ -185,6 +186,14 @@ _TIMES = (
 _PERSON = re.compile(r"(?:he|she|they|his|her|hers|their|theirs|both|it\s+is\s+called|it's\s+called)\b", re.IGNORECASE)
 
 
+_BIRTH = re.compile(
+    r"(?:it['’]s|it\s+is|they['’]re|they\s+are)\s+(?:(?:going\s+to\s+be|an?|baby|healthy|little)\s+)*(?:boys?|girls?|twins)\b"
+    r"|(?:he|she|they)\s+(?:just\s+|finally\s+)?had\s+(?:an?|her|their|the)\s+(?:\w+\s+)?(?:baby|boy|girl|son|daughter)\b",
+    re.IGNORECASE,
+)
+"""Begins a sentence that tells of a birth."""
+
+
 def is_small_talk(said: str, *, continues: bool) -> bool:
     """Return whether a sentence, without its opening words, reacts or commands, and tells nothing lasting.
 
@@ -193,6 +202,8 @@ def is_small_talk(said: str, *, continues: bool) -> bool:
     >>> [is_small_talk(each, continues=False) for each in ("I'm so glad!", "I'm so glad I sold the house.")]
     [True, False]
     """
+    if _BIRTH.match(said):
+        return False
     if _reacts(said) or _has_no_content(said):
         return True
     if _TRUTH.search(said) and not _SPEAKER.search(said):

@@ -201,6 +201,12 @@ wrote
 """Irregular verbs in the past tense that are no present tense."""
 UNMARKED_PASTS = _words("bit cut hit hurt left let put ran read set shut")
 """Those that may be a present tense or another word."""
+_PAST_TENSES = """
+take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
+give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
+"""
+PAST_TENSES = dict(pair.split(":") for pair in _PAST_TENSES.split())
+"""Verbs by which a habit is told, with their irregular past tense."""
 EXPERIENCE = re.compile(
     r"\b(?:have|has) (?:(?:just|only|already|once|twice) )?"
     r"(?:been to|visited|seen|met|flown|climbed|travelled|hiked|arrived|"

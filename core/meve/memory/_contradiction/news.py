@@ -6,6 +6,7 @@ from itertools import pairwise, takewhile
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction.claims import Claim
 from meve.memory._contradiction.lexicon import (
+    CALENDAR,
     CHANGED,
     COPULAS,
     DATED,
@@ -13,12 +14,13 @@ from meve.memory._contradiction.lexicon import (
     IRREGULAR_PASTS,
     LIKED,
     NAMING,
+    PAST_TENSES,
     UNMARKED_PASTS,
     UNWELL,
     VERBS,
 )
 
-_ONE_DAY = re.compile(
+ONE_DAY = re.compile(
     r"\b(?:today|yesterday|tonight|this (?:morning|afternoon|evening)|for (?:once|change)|"
     r"last (?:night|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b"
 )
@@ -57,26 +59,6 @@ _WEEKDAY = re.compile(r"\b(mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _DAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days? (?:to|till|until|through) \w+day|\bweekdays\b")
 _OPENS = re.compile(r"\b(?:opens?|closed?|closes)\b")
 _FOR_GOOD = re.compile(r"\b(?:last (?!night|\w+day)|final|finally|anymore|any more|longer|now|for good)\b")
-_PAST_TENSES = """
-take:took drive:drove eat:ate drink:drank run:ran read:read leave:left teach:taught write:wrote sleep:slept begin:began
-give:gave wear:wore pay:paid meet:met swim:swam ride:rode sing:sang
-"""
-_PASTS = dict(pair.split(":") for pair in _PAST_TENSES.split())
-"""Verbs by which a habit is told, with their irregular past tense."""
-_PRESENTS = {past: present for present, past in _PASTS.items()} | {
-    "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
-    "told": "tell", "brought": "bring", "fetched": "fetch",
-}  # fmt: skip
-"""Irregular past tenses, with their verbs."""
-_TASK = re.compile(
-    r"(?:(?:i|we) (?:still )?(?:have|need|want|must|should)(?: to)?|(?:please )?remind me to|do not forget to) "
-    r"(\w{1,30}) ([\w'’-]{1,30}(?: [\w'’-]{1,30}){0,5})\W{0,3}$"
-)
-"""A task with its verb and its object."""
-_CHORES = frozenset(("take", "give", "feed", "walk", "water", "clean", "do", "wash"))
-"""Verbs of tasks that come again: "I need to take two tablets"."""
-_DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
-_WORD = re.compile(r"[\w'’-]+")
 _LOST = frozenset(
     ("lost", "stolen", "gone", "missing", "broken", "unemployed", "jobless", "homeless", "without", "out")
 )
@@ -87,9 +69,15 @@ _HAD_TO = re.compile(
 """What somebody had to do on one occasion."""
 _IS_AT = re.compile(r"\b(?:sits?|stands?|lies?|hangs?) (?:at|in|on|under)\b")
 _IRREGULAR = IRREGULAR_PASTS | UNMARKED_PASTS
+_CHANGES_THING = re.compile(
+    r"\b(\w+) (?:(?:has|have|had|just|already) )?"
+    r"(extended|raised|lowered|increased|reduced|shortened|doubled|halved|moved|changed|replaced|upgraded|postponed"
+    r"|delayed|rescheduled|pushed|cancell?ed|finished|completed|renamed|swapped|sold|dropped) "
+    r"(?:my|our|the|his|her|their|an?) (?!job|work|team|company|firm|lab\b|position)"
+)
+"""Words of a change of a thing, which isn't somebody's work."""
 _PICTURES = frozenset(["pic", "pics", "photo", "photos", "picture", "pictures", "snap", "snaps", "image", "images"])
 _INSTEAD = frozenset(("instead", "rather than"))
-_FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
 _NEW = frozenset(("new", "another", "different"))
 _ONLY_NEW = frozenset(("new", "a new", "another", "a different"))
 _MOVED = frozenset(("moved", "changed", "replaced", "upgraded"))
@@ -104,6 +92,26 @@ def shows_picture(claim: Claim) -> bool:
     return claim.words[:1] == ("here",) and not _PICTURES.isdisjoint(claim.words)
 
 
+def is_scrap(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement is a phrase that shares no word with the older one, and tells nothing itself.
+
+    "Over my dead body" and "when pigs fly" have no verb that is known, no value, no name and no word of a change.
+    """
+    is_bare = not (new.cues or new.names or new.first_verb) and old.content.isdisjoint(new.content)
+    is_verb = (word for word in new.words if word.endswith(("ed", "ing")) or word in _IRREGULAR or word[0].isdigit())
+    return is_bare and CALENDAR.isdisjoint(new.words) and not any(is_verb)
+
+
+def changes_thing_of_person(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells what somebody changed, and the older one only who that person is.
+
+    "My advisor is Rosa Vidal" and "Rosa extended my contract".
+    """
+    changed = _CHANGES_THING.search(new.plain)
+    is_of_person = changed is not None and changed[1] in old.names and new.cues - old.cues <= {changed[2]}
+    return is_of_person and old.first_verb in COPULAS and old.content & new.content <= set(map(stem, old.names))
+
+
 def is_exception(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement tells what happened on one day, and the older one a habit or a liking.
 
@@ -111,10 +119,10 @@ def is_exception(old: Claim, new: Claim) -> bool:
     at 9 on 13 March 2026", or "I can't stand coriander" and "I tried coriander yesterday".
     """
     text = " ".join(new.words)
-    is_one_day = _ONE_DAY.search(text) or _ON_DATE.search(text)
+    is_one_day = ONE_DAY.search(text) or _ON_DATE.search(text)
     if not new.is_event or old.is_event or not is_one_day or _FOR_GOOD.search(text):
         return False
-    if _PASTS.get(stem(old.first_verb)) in new.word_set:
+    if PAST_TENSES.get(stem(old.first_verb)) in new.word_set:
         return True
     is_lasting = old.is_habit or (old.liked != 0 and old.liked * new.liked >= 0)
     return is_lasting and not new.ended and CHANGED.find_all(text) <= _INSTEAD
@@ -226,21 +234,6 @@ def _does_together(old: Claim, new: Claim) -> bool:
     return is_role and together and not (new.ended or _PARTED.search(text))
 
 
-def completes_task(old: Claim, new: Claim) -> bool:
-    """Return whether the older statement is a task, and the newer one tells that it is done.
-
-    "I have to renew my passport" and "I renewed my passport", or "I need to book the hotel" and "the hotel is booked".
-    A chore, or a task that names an illness, isn't over because it was done once.
-    """
-    task = _TASK.match(old.plain)
-    if task is None or task[1] in _CHORES or old.illnesses or new.is_negative or new.people - old.people:
-        return False
-    verb, things = stem(task[1]), {stem(word) for word in _WORD.findall(task[2]) if word not in FUNCTION_WORDS}
-    is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(new.plain) is not None
-    pasts = {_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else "") for word in new.words}
-    return is_own and verb in map(stem, pasts) and bool(things) and things <= set(map(stem, new.words))
-
-
 def only_recovers(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement tells that somebody is well again, and the older one of no illness or lack.
 
@@ -328,14 +321,6 @@ def speaks_of_work_otherwise(old: Claim, new: Claim) -> bool:
     if _AROUND_WORK.search(before):
         return not _AROUND_WORK.search(after)
     return bool(_WAY_TO_WORK.search(after)) and not _WAY_TO_WORK.search(before)
-
-
-def names_former(old: Claim, new: Claim) -> bool:
-    """Return whether the newer statement names what the older one tells as no longer true: "15 rather than 12"."""
-    text = " ".join(new.words)
-    former = new.former.union(_FORMER_VALUE.findall(text))
-    is_named = bool(former) and former <= {*old.words, *map(stem, old.words)}
-    return is_named and bool((old.topics & new.topics) - former) and not _ONE_DAY.search(text)
 
 
 def is_still_planned(old: Claim, new: Claim) -> bool:

@@ -5,7 +5,7 @@ from typing import Protocol
 from meve.memory._contradiction import places
 from meve.memory._contradiction.claims import Claim
 from meve.memory._contradiction.differences import concern_different_things, have_different_times
-from meve.memory._contradiction.lexicon import MONTHS, NAMING, TITLES, VERBS
+from meve.memory._contradiction.lexicon import IRREGULAR_PASTS, MONTHS, NAMING, NO_EVENTS, TITLES, VERBS
 from meve.memory._contradiction.statements import Statement, parse_statement
 
 _SUBJECT_SHARE = 0.6
@@ -123,7 +123,13 @@ def _have_unclear_units(before: frozenset[str], after: frozenset[str]) -> bool:
 
 def _is_one_value(claim: Claim, values: frozenset[str]) -> bool:
     """Return whether a statement gives these numbers or days as a value, and not for its subject."""
-    return claim.gives_value and values.isdisjoint(claim.subject)
+    return claim.gives_value and not _is_perfect(claim) and values.isdisjoint(claim.subject)
+
+
+def _is_perfect(claim: Claim) -> bool:
+    """Return whether the first verbs are "have" and a participle, of what was done: "I have bought two chairs"."""
+    follows = claim.words[len(claim.subject) + 1 :][:1] if claim.first_verb in ("have", "has") else ()
+    return any(w in IRREGULAR_PASTS or (w.endswith("ed") and w not in NO_EVENTS) for w in follows)
 
 
 def _follows_verb(claim: Claim, values: frozenset[str]) -> bool:

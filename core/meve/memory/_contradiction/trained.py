@@ -15,11 +15,13 @@ from meve.components.lexical.analyzers import stem
 from meve.components.verifiers.update_model import load_update_model
 from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
+from meve.memory._contradiction.corrections import find_correction
 from meve.memory._contradiction.differences import name_contrasts
 from meve.memory._contradiction.lexicon import COPULAS, FOREIGN, NAMING, VERBS
-from meve.memory._contradiction.news import has_lost, is_new_of_another_kind, moves_another_thing
+from meve.memory._contradiction.news import has_lost, is_new_of_another_kind, is_scrap, moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
+from meve.memory._contradiction.tasks import find_done, without_days
 from meve.memory._contradiction.updates import (
     CORRECTION,
     DIFFERENT,
@@ -99,6 +101,13 @@ _WORK = re.compile(
 _WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
 _VALUE = re.compile(r"\d[\d:.,]*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight")
 """A number, a time or a weekday, as one word of a statement."""
+_NEWS = re.compile(
+    r"^\W*(?:(?:finally )?(?:some |more )?(?:good|great|bad|sad|big|better|best|happy|wonderful|terrible) news"
+    r"|(?:finally )?some (?:good )?luck|(?:you know|guess) what)(?: for (?:once|a change)| at last)?"
+    r"[,.:!\u2013\u2014-]+ ",
+    re.I,
+)
+"""An opener that says that there are news."""
 _CACHED = 200_000
 
 
@@ -142,6 +151,8 @@ class TrainedUpdateJudge(RuleUpdateJudge):
             ModelError: the model failed.
         """
         verdict = super()._compare(older, newer, similarity)
+        if verdict.relation == "different" and (reason := self._find_likely(older, newer)):
+            return UpdateVerdict(relation="replaces", reason=reason, probability=self._estimate(older.text, newer.text))
         is_found = verdict.relation == "replaces"
         may_decide = similarity >= LEAST_SIMILAR and _may_decide(older.claim, newer.claim)
         may_decide = may_decide and not concern_different_wishes(older, newer)
@@ -151,6 +162,16 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         if not self._accepts(older, newer, verdict, probability):
             return DIFFERENT
         return UpdateVerdict(relation="replaces", reason=verdict.reason or "claim", probability=probability)
+
+    def _find_likely(self, older: Statement, newer: Statement) -> str:
+        """Return the reason if a task is done in part or a value is likely corrected, and the model is sure of it."""
+        old, new = older.claim, newer.claim
+        if find_done(old, new):
+            texts = ((older.text, newer.text), (without_days(old), without_days(new)))
+            return DONE if any(self._estimate(*each) >= self._alone for each in texts) else ""
+        if find_correction(old, new) and self._estimate(older.text, newer.text) >= self._alone:
+            return CORRECTION if self._ends_clauses(_find_clauses(older.text), newer) else ""
+        return ""
 
     def compare_in_search(self, older: Statement, newer: Statement) -> UpdateVerdict:
         """Return what the rules find, if the model finds it likely; the model reads nothing else in a search.
@@ -191,8 +212,7 @@ class TrainedUpdateJudge(RuleUpdateJudge):
 
     def _ends_each(self, older: Statement, newer: Statement) -> bool:
         """Return whether the newer statement is likely to end each clause of the older one, if that has several."""
-        parts = [part.strip() for part in _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", older.text))]
-        clauses = [part for part in parts if len(part.split()) > 1 and not _adds_only(part)]
+        clauses = _find_clauses(older.text)
         if has_lost(older.claim, newer.claim):  # what tells more of who or what is gone goes with it
             clauses = [part for part in clauses if not _OF_INTRODUCED.match(part)]
         *person, name = older.claim.subject or ("",)
@@ -201,6 +221,10 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         clauses += [
             f"I have a {thing}called {name}" for thing, name in _CALLED.findall(older.text) if name[0].isupper()
         ]
+        return self._ends_clauses(clauses, newer)
+
+    def _ends_clauses(self, clauses: list[str], newer: Statement) -> bool:
+        """Return whether the newer statement is likely to end each of several clauses."""
         return len(clauses) < 2 or all(self._ends(clause, newer) for clause in clauses)
 
     def _ends(self, clause: str, newer: Statement) -> bool:
@@ -219,13 +243,19 @@ class TrainedUpdateJudge(RuleUpdateJudge):
         with wrap_errors(ModelError, "reading two memories with the model of updates"):
             try:
                 probability = float(
-                    load_update_model().score(_write_as_sentence(older), [_write_as_sentence(newer)])[0]
+                    load_update_model().score(_write_as_sentence(older), [_write_as_sentence(_NEWS.sub("", newer))])[0]
                 )
             except QueryError:
                 probability = 0.0
         with self._lock:
             self._known[key] = probability
         return probability
+
+
+def _find_clauses(text: str) -> list[str]:
+    """Return the clauses of a statement that tell something of their own."""
+    parts = [part.strip() for part in _CLAUSE_MARK.split(_LABEL.sub(r"\1 ", text))]
+    return [part for part in parts if len(part.split()) > 1 and not _adds_only(part)]
 
 
 def _write_as_sentence(text: str) -> str:
@@ -243,6 +273,7 @@ def _may_decide(old: Claim, new: Claim) -> bool:
         or _keeps_kind(old, new)
         or is_new_of_another_kind(old, new)
         or _ends_another(old, new)
+        or is_scrap(old, new)
     ):
         return False
     if not FOREIGN.isdisjoint(old.word_set | new.word_set):

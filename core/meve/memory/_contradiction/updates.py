@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 from meve.components.lexical.analyzers import stem
 from meve.memory._contradiction.claims import Claim, have_equal_words
 from meve.memory._contradiction.comments import without_comments
+from meve.memory._contradiction.corrections import corrects_another, find_correction, have_other_amount, names_former
 from meve.memory._contradiction.differences import concern_different_things
 from meve.memory._contradiction.lexicon import COPULAS, NAMING, TIED, TIMES_OF_DAY
 from meve.memory._contradiction.news import (
@@ -14,7 +15,7 @@ from meve.memory._contradiction.news import (
     begins_to_do,
     calls_off_another,
     changes_one_day,
-    completes_task,
+    changes_thing_of_person,
     happened_once,
     holds_in_part,
     is_exception,
@@ -27,7 +28,6 @@ from meve.memory._contradiction.news import (
     keeps_plan,
     keeps_skill,
     leaves_out_person,
-    names_former,
     only_recovers,
     places_another_thing,
     shows_picture,
@@ -38,6 +38,7 @@ from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
+from meve.memory._contradiction.tasks import find_done
 from meve.memory._contradiction.wishes import concern_different_wishes, wish_otherwise
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
@@ -136,8 +137,12 @@ class RuleUpdateJudge:
             return SAME
         if wish_otherwise(older, newer):
             return UpdateVerdict(relation="replaces", reason=WISH)
-        if completes_task(old, new):
+        if find_done(old, new) == "task":
             return UpdateVerdict(relation="replaces", reason=DONE)
+        if find_correction(old, new) == "sure":
+            return UpdateVerdict(relation="replaces", reason=CORRECTION)
+        if have_other_amount(old, new):
+            return UpdateVerdict(relation="replaces", reason="number")
         if not isinstance(self._contradiction, RuleContradiction) and _may_both_hold(old, new):
             return DIFFERENT  # before a model is asked
         reason = self._find_reason(older, newer, are_similar=similarity >= SIMILAR)
@@ -248,6 +253,8 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or was_cut_short(old, new)
         or calls_off_another(old, new)
         or places_another_thing(old, new)
+        or corrects_another(old, new)
+        or changes_thing_of_person(old, new)
     ):
         return True
     is_close = old.first_verb in COPULAS and bool(old.people) and old.people.isdisjoint(TIED)

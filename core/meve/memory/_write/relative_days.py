@@ -58,6 +58,17 @@ _SOON = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 """Words of a clause in which a weekday is the next one."""
+_HAVE_GOT = re.compile(r"(\b(?:have|has)|['’](?:ve|s))\s+got\b", re.IGNORECASE)
+_HAS_EVENT = re.compile(
+    r"""(?:\b(?:have|has)|['’](?:ve|s))\s+(?:
+      (?:an?|another|my|our|his|her|their)\s+(?:[\w'’-]+\s+){0,3}?(?:audition|check-?up|consultation|date|fitting|gig
+        |haircut|hearing|inspection|lesson|presentation|race|reservation|recital|rehearsal|scan|viewing|x-ray)
+    | (?:an?|my|our|his|her|their)\s+(?:first|last|next|final|trial)\s+(?:[\w'’-]+\s+){0,3}?(?:class|course|shift
+        |session|training|day)
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""What somebody has on one day, with the words before it."""
 _COMES = re.compile(
     r"""\b(?!(?:the|our|my)\s+(?:clean|nann|baby|rubbish|bin|post|maid|garden))(?:\w+\s+){0,3}
     (?:arrives?|begins?|comes?|departs?|fly|flies|goes?\s+back|leaves?|returns?|starts?|visits?)\b(?!\s+(?:work|at\s+\d))
@@ -147,6 +158,7 @@ def _find_way(earlier: str, later: str, before: str) -> Literal[-1, 0, 1]:
     """Return 1 if a weekday between two texts is the next one, -1 if the last one, and 0 for each one of its name."""
     sentence = _SENTENCE_END.split(earlier)[-1]
     clause = _CLAUSE_END.split(earlier)[-1] + " " + _CLAUSE_END.split(later, maxsplit=1)[0]
+    clause = _HAVE_GOT.sub(r"\1", clause)
     said = _CLAUSE_END.split(earlier)[-1].strip() or _CLAUSE_END.split(later, maxsplit=1)[0]
     if _HABIT.search(clause):
         return 0
@@ -159,7 +171,12 @@ def _find_way(earlier: str, later: str, before: str) -> Literal[-1, 0, 1]:
         whole = sentence + " " + _SENTENCE_END.split(later, maxsplit=1)[0]
         return -1 if is_last and not (_TOLD_OTHERWISE.search(whole) or _SOON.search(clause)) else 0
     lasts = before in ("until", "till") and bool(_LASTS_UNTIL.search(clause))
-    return 1 if lasts or _REMINDER.search(sentence) or _SOON.search(clause) or _COMES.match(said) else 0
+    return 1 if lasts or _REMINDER.search(sentence) or _is_coming(clause, said) else 0
+
+
+def _is_coming(clause: str, said: str) -> bool:
+    """Return whether a clause tells of what comes, and not of each week."""
+    return any((_SOON.search(clause), _HAS_EVENT.search(clause), _COMES.match(said)))
 
 
 def _as_date(match: re.Match[str], spoken: datetime | date) -> str:

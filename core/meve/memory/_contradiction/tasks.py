@@ -1,0 +1,73 @@
+"""Tells that a task is done, by rules for English: "I have to renew my passport" and "I renewed my passport"."""
+
+import re
+from typing import Literal
+
+from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
+from meve.memory._contradiction.claims import Claim
+from meve.memory._contradiction.lexicon import MONTHS, PAST_TENSES
+
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_DATE = rf"(?:(?:\d{{4}}-)?\d\d-\d\d|\d\d:\d\d|(?:the )?(?:next |this )?{_DAY}|{'|'.join(sorted(MONTHS))})"
+_WHEN = re.compile(
+    rf",? (?:(?:on|by|at|before|until|till|from|in|of) (?:(?:the )?(?:morning|afternoon|evening|weekend|week) of )?"
+    rf"{_DATE}(?: (?:morning|afternoon|evening|night))?|(?:this|next) {_DAY}|today|tomorrow|tonight|yesterday"
+    rf"|this (?:morning|afternoon|evening|week))\b(?!['’-])"
+)
+"""When something is done, with the space before it."""
+_BEGINNING = (
+    r"(?:(?:i|we) (?:still )?(?:have|need|want|must|should)(?: to)?|(?:please )?remind me to"
+    r"|do not (?:let me )?forget to) "
+)
+_TASK = re.compile(rf"{_BEGINNING}([a-z]{{1,30}}) ([\w'’-]{{1,30}}(?: [\w'’-]{{1,30}}){{0,7}})\W{{0,3}}$")
+"""A task with its verb and its object."""
+_TASK_BEGINS = re.compile(_BEGINNING)
+_CHORES = frozenset(("take", "give", "feed", "walk", "water", "clean", "do", "wash"))
+"""Verbs of tasks that come again: "I need to take two tablets"."""
+_MATTER = re.compile(r"\b(?:about|for|regarding|to|with)\b")
+"""Begins what a task is about, behind its object."""
+_DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
+_WORD = re.compile(r"[\w'’-]+")
+_PRESENTS = {past: present for present, past in PAST_TENSES.items()} | {
+    "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
+    "told": "tell", "brought": "bring", "fetched": "fetch",
+}  # fmt: skip
+"""Irregular past tenses, with their verbs."""
+
+
+def find_done(old: Claim, new: Claim) -> Literal["", "object", "task"]:
+    """Return whether the older statement is a task, and the newer one tells that it is done, on whatever day.
+
+    It is `task` if the newer one has all words of it: "I have to renew my passport by 4 May" and "I renewed my
+    passport", or "I need to book the hotel" and "the hotel is booked". It is `object` if the newer one leaves out what
+    it is about: "Remind me to email the landlord about the boiler" and "I emailed the landlord". A chore, or a task
+    that names an illness, isn't over because it was done once.
+    """
+    if _TASK_BEGINS.match(old.plain) is None:
+        return ""
+    task = _TASK.match(without_days(old))
+    if task is None or task[1] in _CHORES or old.illnesses or new.is_negative or new.people - old.people:
+        return ""
+    verb, done = stem(task[1]), without_days(new)
+    thing, *about = _MATTER.split(task[2], maxsplit=1)
+    things, matter = _stems(thing), _stems(" ".join(about))
+    names = {*map(stem, old.names | new.names), *old.people}
+    is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(done) is not None
+    is_own = is_own or (things == _stems(" ".join(new.words[: len(things)])) and things.isdisjoint(names))
+    pasts = {_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else "") for word in new.words}
+    said = {*map(stem, new.words), *_stems(done)}
+    if not (is_own and verb in map(stem, pasts) and things and things <= said):
+        return ""
+    if matter <= said:
+        return "task"
+    others = [_stems(each) for each in _MATTER.split(re.split(r"[,.;:!?]", done, maxsplit=1)[0])[1:]]
+    return "object" if all(other <= things | matter for other in others) else ""
+
+
+def without_days(claim: Claim) -> str:
+    """Return what a statement says, in lower case, without the days and times at which something is done."""
+    return _WHEN.sub("", claim.plain)
+
+
+def _stems(text: str) -> set[str]:
+    return {stem(word) for word in _WORD.findall(text) if word not in FUNCTION_WORDS}
