@@ -29,6 +29,10 @@ _OPENER = re.compile(
     r"|i got (?:that|it) wrong)|(?:it |as it )?turns out(?: that)?|oh|ah|well|no|wait|sorry|ok|okay|so|but|hm+)\b"
     r"[\s,.:;!\u2013\u2014-]+"
 )
+_SIGNS = (
+    ", not ", " and not ", "wrong", "correct", "scratch", "strike", "mistake", "my bad", "misspoke", "mean", "actually",
+)  # fmt: skip
+"""One of these is in each correction."""
 _WRONG_ABOUT = re.compile(
     r"\b(?:i|we) (?:was|were) wrong (?:about|on) (?:the|that|this|my|our) (?P<thing>[^,.;:!?]{1,60})"
     r"[,.;:\u2013\u2014-]+ "
@@ -55,15 +59,18 @@ _MORE = frozenset(("also", "too", "another", "sometimes"))
 _LONGEST = 14
 """The most words of a statement whose value is corrected."""
 _FURTHER_CLAUSE = re.compile(r"[,;:.!?] \w| (?:and|but) (?:i|we|he|she|it|they|my|our|his|her|their|the)\b")
+_PLURALS = 3
+"""The most words of which only one of two statements has the plural."""
 _PER = re.compile(r"\d (?:an?|per|each|every) [a-z]")
 
 
 def names_former(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement names what the older one tells as no longer true: "15 rather than 12"."""
-    text, subject = " ".join(new.words), _nouns(_find_subject(new.words))
+    text = " ".join(new.words)
+    former = new.former.union(_FORMER_VALUE.findall(text))
+    subject = _nouns(_find_subject(new.words)) if former else []
     if subject and _PRONOUNS.isdisjoint(subject) and old.word_set.isdisjoint(subject):
         return False  # "Dale is due in August" and "Tammy is due in July, not August"
-    former = new.former.union(_FORMER_VALUE.findall(text))
     is_named = bool(former) and former <= {*old.words, *map(stem, old.words)}
     return is_named and bool((old.topics & new.topics) - former) and not ONE_DAY.search(text)
 
@@ -76,7 +83,7 @@ def find_correction(old: Claim, new: Claim) -> Literal["", "sure", "likely"]:
     "scratch that". It is only `likely` if it says in other words what the value is of ("Tammy is expecting in August"
     and "Tammy is due in July, not August"), or if the older one has a further clause.
     """
-    if new.is_question or len(old.words) > _LONGEST:
+    if not any(sign in new.plain for sign in _SIGNS) or new.is_question or len(old.words) > _LONGEST:
         return ""
     found = _find_value(old, new)
     return "likely" if found and _FURTHER_CLAUSE.search(old.plain) else found
@@ -125,7 +132,7 @@ def corrects_another(old: Claim, new: Claim) -> bool:
 
     "The bus to Cork leaves at 7" and "I was wrong about the bus to Kerry, it leaves at 8".
     """
-    match = _WRONG_ABOUT.search(new.plain)
+    match = _WRONG_ABOUT.search(new.plain) if "wrong" in new.plain else None
     return match is not None and not new.names.intersection(match["thing"].split()) <= old.word_set
 
 
@@ -135,10 +142,8 @@ def have_other_amount(old: Claim, new: Claim) -> bool:
     "We keep eleven hens" and "we keep nine hens", but not "I ran 5 km" and "I ran 7 km", which are two events, or
     "I teach class 5" and "I teach class 6", which are two things.
     """
-    if len(old.words) != len(new.words) or old.passing or not _MORE.isdisjoint(old.words):
-        return False
     place = _differ_in_value(old.words, new.words)
-    if not place or _AMOUNT.fullmatch(old.words[place]) is None:
+    if not place or old.passing or not _MORE.isdisjoint(old.words) or _AMOUNT.fullmatch(old.words[place]) is None:
         return False
     before = old.words[:place]
     if not (_AUXILIARIES.isdisjoint(before[:-1]) and _tells_now(before)) or ONE_DAY.search(old.plain):
@@ -171,7 +176,8 @@ def _differ_in_value(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the place of the only word in which texts differ, but for plurals, if it is a value; else 0."""
     if len(old) != len(new):
         return 0
-    places = [n for n, (a, b) in enumerate(zip(old, new, strict=True)) if a != b and stem(a) != stem(b)]
+    pairs = [(n, a, b) for n, (a, b) in enumerate(zip(old, new, strict=True)) if a != b]
+    places = [n for n, a, b in pairs if stem(a) != stem(b)] if len(pairs) <= _PLURALS + 1 else []
     if len(places) != 1 or not all(re.fullmatch(_VALUE, words[places[0]]) for words in (old, new)):
         return 0
     return places[0] if _kind(old[places[0]]) == _kind(new[places[0]]) else 0

@@ -107,9 +107,11 @@ def changes_thing_of_person(old: Claim, new: Claim) -> bool:
 
     "My advisor is Rosa Vidal" and "Rosa extended my contract".
     """
+    if old.first_verb not in COPULAS or old.names.isdisjoint(new.words):
+        return False
     changed = _CHANGES_THING.search(new.plain)
     is_of_person = changed is not None and changed[1] in old.names and new.cues - old.cues <= {changed[2]}
-    return is_of_person and old.first_verb in COPULAS and old.content & new.content <= set(map(stem, old.names))
+    return is_of_person and old.content & new.content <= set(map(stem, old.names))
 
 
 def is_exception(old: Claim, new: Claim) -> bool:
