@@ -38,7 +38,7 @@ from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._contradiction.tasks import find_done
+from meve.memory._contradiction.tasks import does_another, find_done
 from meve.memory._contradiction.wishes import concern_different_wishes, wish_otherwise
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
@@ -254,6 +254,7 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or calls_off_another(old, new)
         or places_another_thing(old, new)
         or corrects_another(old, new)
+        or does_another(old, new)
         or changes_thing_of_person(old, new)
     ):
         return True
