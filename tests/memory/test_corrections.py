@@ -78,6 +78,11 @@ ONLY_NAMED = [
     ("My advisor is Rosa Vidal, she's kind but busy.", "Good news for once, Rosa extended my contract until July."),
     ("My advisor is Rosa Vidal.", "Rosa moved our meeting to Tuesday."),
 ]
+RENAMED = [
+    ("I play bass in a band called Wet Paint.", "We renamed the band, it's Loam now."),
+    ("I work at a start-up called Zed.", "They renamed the company, it's Yod now."),
+    ("I play bass in a band.", "We renamed the band Loam."),
+]
 SCRAPS = [
     ("The bottom land I still hay myself.", "Over my dead body."),
     ("The old barn I still paint myself.", "When pigs fly."),
@@ -95,7 +100,11 @@ def test_a_value_corrected_in_other_words_ends_if_the_model_agrees(older, newer)
     assert TrainedUpdateJudge().judge(older, newer).relation == "replaces"
 
 
-@pytest.mark.parametrize(("older", "newer"), NOT_CORRECTED + TWO_THINGS + NOT_DONE + ONLY_NAMED + SCRAPS)
+def test_name_ends_when_the_thing_is_renamed():
+    assert TrainedUpdateJudge().judge("The band's name is Wet Paint.", "We renamed the band to Loam.").reason == "change"
+
+
+@pytest.mark.parametrize(("older", "newer"), NOT_CORRECTED + TWO_THINGS + NOT_DONE + ONLY_NAMED + RENAMED + SCRAPS)
 @pytest.mark.parametrize("judge", [RuleUpdateJudge(), TrainedUpdateJudge()], ids=["rules", "trained"])
 def test_what_is_said_of_another_thing_ends_nothing(judge, older, newer):
     assert judge.judge(older, newer).relation == "different"

@@ -27,7 +27,9 @@ _CHORES = frozenset(("take", "give", "feed", "walk", "water", "clean", "do", "wa
 _MATTER = re.compile(r"\b(?:about|for|regarding|to|with)\b")
 """Begins what a task is about, behind its object."""
 _DONE = re.compile(r"\b(?:(?:is|are) (?!called\b)|has been |have been )\w+(?:ed|d|t|n)\b")
-_OF_PEOPLE = frozenset("ask call contact email meet message phone remind tell text visit".split())
+_OF_PEOPLE = frozenset(
+    ["ask", "call", "contact", "email", "meet", "message", "phone", "remind", "tell", "text", "visit"]
+)
 """Verbs of what a person does to another: "Dentist called" tells of no task."""
 _WORD = re.compile(r"[\w'’-]+")
 _OBJECT = r"(?:the|an?|my|our|some|his|her|their) (\w+)"

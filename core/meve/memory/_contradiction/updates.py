@@ -29,6 +29,7 @@ from meve.memory._contradiction.news import (
     keeps_skill,
     leaves_out_person,
     only_recovers,
+    only_renames,
     places_another_thing,
     shows_picture,
     speaks_of_work_otherwise,
@@ -250,6 +251,7 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or keeps_skill(old, new)
         or joins_group(old, new)
         or only_recovers(old, new)
+        or only_renames(old, new)
         or was_cut_short(old, new)
         or calls_off_another(old, new)
         or places_another_thing(old, new)
