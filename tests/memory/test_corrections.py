@@ -32,6 +32,8 @@ DONE = [
     ("Remind me to pay the rent on Friday.", "I paid the rent this morning."),
     ("Remind me to submit the report by 4 May.", "Report submitted, phew."),
     ("I have to finish the report.", "I finally finished my report."),
+    ("I need to get rid of the sofa.", "I got rid of the sofa."),
+    ("I have to book a hotel.", "I booked a hotel in the old town."),
 ]
 NOT_CORRECTED = [
     ("Jan is due in August.", "Nora is due in July, not August."),
@@ -45,6 +47,7 @@ NOT_CORRECTED = [
     ("The blood test came back at 5.4.", "I was wrong about the urine test, it was 6.1."),
     ("The bus to Cork leaves at 7.", "I was wrong about the bus to Kerry, it leaves at 8."),
     ("My flight to Oslo leaves at 7.", "My flight to Bergen leaves at 8, not 7."),
+    ("My train leaves at 6:30.", "Her train leaves at 7:30, not 6:30."),
     ("The piano lesson is on Tuesday.", "The cello lesson is on Wednesday, not Tuesday."),
 ]
 TWO_THINGS = [
@@ -73,6 +76,10 @@ NOT_DONE = [
     ("I need to pay the landlord.", "The landlord paid the plumber."),
     ("I need to book the hotel.", "The hotel booked us a taxi."),
     ("I have to finish the report.", "I finished the book."),
+    ("I want to learn Spanish.", "I learned a Spanish word today."),
+    ("I want to read Ulysses.", "I read a page of Ulysses last night."),
+    ("I want to paint the kitchen.", "I painted the door of the kitchen."),
+    ("I want to paint the kitchen.", "We painted half of the kitchen."),
 ]
 ONLY_NAMED = [
     ("My advisor is Rosa Vidal, she's kind but busy.", "Good news for once, Rosa extended my contract until July."),
@@ -101,7 +108,8 @@ def test_a_value_corrected_in_other_words_ends_if_the_model_agrees(older, newer)
 
 
 def test_name_ends_when_the_thing_is_renamed():
-    assert TrainedUpdateJudge().judge("The band's name is Wet Paint.", "We renamed the band to Loam.").reason == "change"
+    verdict = TrainedUpdateJudge().judge("The band's name is Wet Paint.", "We renamed the band to Loam.")
+    assert verdict.relation == "replaces"
 
 
 @pytest.mark.parametrize(("older", "newer"), NOT_CORRECTED + TWO_THINGS + NOT_DONE + ONLY_NAMED + RENAMED + SCRAPS)

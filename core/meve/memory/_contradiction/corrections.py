@@ -55,6 +55,7 @@ _AFTER_IS = frozenset(("due", "born"))
 """Words that follow "is", which is left out of claims when it is contracted: "Tammy's due in July"."""
 _OTHER_PASTS = frozenset(("beat", "bet", "bred", "cost", "fled", "led", "quit", "sank", "spread", "won"))
 _PASTS = PAST_VERBS | IRREGULAR_PASTS | UNMARKED_PASTS | _OTHER_PASTS
+_OWNER = re.compile(r"(?:(my|our)|his|her|their|your) ")
 _MORE = frozenset(("also", "too", "another", "sometimes"))
 _LONGEST = 14
 """The most words of a statement whose value is corrected."""
@@ -84,6 +85,8 @@ def find_correction(old: Claim, new: Claim) -> Literal["", "sure", "likely"]:
     and "Tammy is due in July, not August"), or if the older one has a further clause.
     """
     if not any(sign in new.plain for sign in _SIGNS) or new.is_question or len(old.words) > _LONGEST:
+        return ""
+    if corrects_another(old, new):
         return ""
     found = _find_value(old, new)
     return "likely" if found and _FURTHER_CLAUSE.search(old.plain) else found
@@ -133,8 +136,14 @@ def corrects_another(old: Claim, new: Claim) -> bool:
     "The piano lesson is on Tuesday" and "the cello lesson is on Wednesday, not Tuesday", or "the bus to Cork leaves at
     7" and "I was wrong about the bus to Kerry, it leaves at 8".
     """
-    if _NOT_FORMER.search(new.plain) and old.head & new.head and old.head - new.head and new.head - old.head:
-        return True
+    if _NOT_FORMER.search(new.plain):
+        text = _without_opener(new.plain)[0]
+        mine, theirs = _OWNER.match(old.plain), _OWNER.match(text)
+        if mine and theirs and (mine[1] is None) != (theirs[1] is None):
+            return True  # "my train" and "her train"
+        head = Claim(text, text).head - _AFTER_IS
+        if old.head & head and old.head - head and head - old.head:
+            return True
     match = _WRONG_ABOUT.search(new.plain) if "wrong" in new.plain else None
     return match is not None and not new.names.intersection(match["thing"].split()) <= old.word_set
 

@@ -32,6 +32,8 @@ _OF_PEOPLE = frozenset(
 )
 """Verbs of what a person does to another: "Dentist called" tells of no task."""
 _WORD = re.compile(r"[\w'’-]+")
+_PART = re.compile(r" (an? |(?:\w+ ){1,3}of )")
+"""Before one of something, or a part of it: "I read a page of Ulysses", "I painted half of the kitchen"."""
 _OBJECT = r"(?:the|an?|my|our|some|his|her|their) (\w+)"
 _PRESENTS = {past: present for present, past in PAST_TENSES.items()} | {
     "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
@@ -61,7 +63,9 @@ def find_done(old: Claim, new: Claim) -> Literal["", "object", "task"]:
     begins = _stems(" ".join(_WORD.findall(done)[: len(things)]))  # "Passport renewed", but not "The gym renewed"
     is_own = is_own or (begins == things and things.isdisjoint(names) and task[1] not in _OF_PEOPLE)
     said = {*map(stem, new.words), *_stems(done)}
-    if not (is_own and verb in map(_present, new.words) and things and things <= said):
+    ends = (each.end() for each in _WORD.finditer(done) if _present(each[0]) == verb)
+    is_whole = all(task[2].startswith(part[1]) for part in (_PART.match(done, end) for end in ends) if part)
+    if not (is_own and is_whole and verb in map(_present, new.words) and things and things <= said):
         return ""
     if matter <= said:
         return "task"
