@@ -31,6 +31,7 @@ DONE = [
     ("I have to pick up the suit by 9 June 2026.", "I picked up the suit on 8 June 2026."),
     ("Remind me to pay the rent on Friday.", "I paid the rent this morning."),
     ("Remind me to submit the report by 4 May.", "Report submitted, phew."),
+    ("I have to finish the report.", "I finally finished my report."),
 ]
 NOT_CORRECTED = [
     ("Jan is due in August.", "Nora is due in July, not August."),
@@ -43,6 +44,8 @@ NOT_CORRECTED = [
     ("I turned 29.", "She turned 30, not 29."),
     ("The blood test came back at 5.4.", "I was wrong about the urine test, it was 6.1."),
     ("The bus to Cork leaves at 7.", "I was wrong about the bus to Kerry, it leaves at 8."),
+    ("My flight to Oslo leaves at 7.", "My flight to Bergen leaves at 8, not 7."),
+    ("The piano lesson is on Tuesday.", "The cello lesson is on Wednesday, not Tuesday."),
 ]
 TWO_THINGS = [
     ("I ran 5 km.", "I ran 7 km."),
@@ -64,10 +67,21 @@ NOT_DONE = [
     ("Remind me to call Mum about Easter.", "I called Mum, she has a cold."),
     ("I have to pay the rent by Friday.", "I haven't paid the rent."),
     ("I need to take two tablets on Friday.", "I took two tablets on Friday."),
+    ("I have to call the dentist.", "The dentist called about the bill."),
+    ("I have to call the dentist.", "Dentist called."),
+    ("I have to call the plumber.", "The plumber is called Bob."),
+    ("I need to pay the landlord.", "The landlord paid the plumber."),
+    ("I need to book the hotel.", "The hotel booked us a taxi."),
+    ("I have to finish the report.", "I finished the book."),
 ]
 ONLY_NAMED = [
     ("My advisor is Rosa Vidal, she's kind but busy.", "Good news for once, Rosa extended my contract until July."),
     ("My advisor is Rosa Vidal.", "Rosa moved our meeting to Tuesday."),
+]
+RENAMED = [
+    ("I play bass in a band called Wet Paint.", "We renamed the band, it's Loam now."),
+    ("I work at a start-up called Zed.", "They renamed the company, it's Yod now."),
+    ("I play bass in a band.", "We renamed the band Loam."),
 ]
 SCRAPS = [
     ("The bottom land I still hay myself.", "Over my dead body."),
@@ -86,7 +100,11 @@ def test_a_value_corrected_in_other_words_ends_if_the_model_agrees(older, newer)
     assert TrainedUpdateJudge().judge(older, newer).relation == "replaces"
 
 
-@pytest.mark.parametrize(("older", "newer"), NOT_CORRECTED + TWO_THINGS + NOT_DONE + ONLY_NAMED + SCRAPS)
+def test_name_ends_when_the_thing_is_renamed():
+    assert TrainedUpdateJudge().judge("The band's name is Wet Paint.", "We renamed the band to Loam.").reason == "change"
+
+
+@pytest.mark.parametrize(("older", "newer"), NOT_CORRECTED + TWO_THINGS + NOT_DONE + ONLY_NAMED + RENAMED + SCRAPS)
 @pytest.mark.parametrize("judge", [RuleUpdateJudge(), TrainedUpdateJudge()], ids=["rules", "trained"])
 def test_what_is_said_of_another_thing_ends_nothing(judge, older, newer):
     assert judge.judge(older, newer).relation == "different"

@@ -46,3 +46,16 @@ def test_fact_in_words_of_exclamations_is_kept(text):
 
 def test_fact_behind_an_exclamation_is_kept():
     assert extract_statements("Never a dull moment! We're having twins.") == ["We're having twins."]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("My son broke his arm. Poor thing! He's in hospital.", ["My son broke his arm. He's in hospital."]),
+        ("I got the job! I'm over the moon. It starts in May.", ["I got the job! It starts in May."]),
+        ("Fingers crossed! It starts in May.", ["It starts in May."]),
+        ("I got the job! Do you like it? It starts in May.", ["I got the job!", "It starts in May."]),
+    ],
+)
+def test_what_an_exclamation_interrupts_stays_together(text, facts):
+    assert extract_statements(text) == facts

@@ -178,6 +178,7 @@ def test_long_turn_about_the_user_is_kept():
     [
         ("Hello, my name is Jason.", ["My name is Jason."]),
         ("hey there :) so I'm Nils, I build organs.", ["I'm Nils, I build organs."]),
+        ("hey there :) always answer in German", ["Always answer in German"]),
         ("Hey there Delilah is my favourite song.", ["Hey there Delilah is my favourite song."]),
         ("Somebody stole my bike!! I could cry.", ["Somebody stole my bike!!"]),
         ("We won the cup!! My brother scored twice.", ["We won the cup!!", "My brother scored twice."]),

@@ -38,6 +38,7 @@ ENDS = f"""
 {DOI} > I don't need DOIs any more. | {DOI} > You don't need to give me DOIs any more.
 {DOI} > No need to give me DOIs any more, I've got Zotero for that.
 {BULLETS} > You can stop with the bullet points. | Never use tables. > Tables are fine again.
+{SHORT} > hey there :) you can give me longer answers now | {FRENCH} > Hi all, you can drop the French.
 Antworte immer kurz. > Du kannst wieder länger antworten.
 """
 
@@ -76,6 +77,8 @@ def test_fact_in_like_words_ends_no_wish_and_becomes_none(memory, clock, case):
         ("You can stop using emojis.", "Never use emojis."),
         ("Can you give me longer answers?", SHORT),
         ("You can make it longer.", SHORT),
+        ("Forget the French, said Dad.", FRENCH),
+        ("Stop using bullet points, my boss says.", BULLETS),
     ],
 )
 def test_wish_for_something_else_or_for_more_is_not_taken_back(text, wish):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from meve.components._sentence_splitter import split_sentences
 from meve.components.lexical.analyzers import content_words, words
+from meve.memory._classify.exclamations import is_exclamation
 from meve.memory._classify.follow_ups import tell_apart
 from meve.memory._classify.pasted_text import remove_pasted_text
 from meve.memory._classify.small_talk import (
@@ -152,7 +153,7 @@ def extract_statements(text: str, wishes: Sequence[str] = ()) -> list[str]:
             is_further = (continues and _refers_back(sentence)) or tells_only_when(sentence)
             is_told = is_end or (is_statement(sentence) and not _is_talk(sentence, said, continues=continues))
             if is_supposed or not is_told:
-                continues = False
+                continues = continues and is_exclamation(sentence.replace("’", "'").strip(" .!"))
             elif continues and is_further and not is_wish:
                 told[-1].append(sentence)
             else:

@@ -73,8 +73,8 @@ _WISHED = re.compile(
 OPENER = re.compile(
     r"(?:(?:oh|ah|by the way|btw|just so you know|so you know|fyi|for your information|one (?:more|last|other) thing"
     r"|one thing|another thing|before i forget|you know what|remember(?=:)"
-    r"|p\.?s|actually|well|and|und|so|also|hey|hi|hello|ok(?:ay)?|thanks)\b"
-    r"[\s.,:;!–-]+)+",
+    r"|p\.?s|actually|well|and|und|so|also|(?:hey|hi|hello)(?: there| all| everyone)?|ok(?:ay)?|thanks)\b"
+    r"[\s.,:;!)–-]+)+",
     re.IGNORECASE,
 )
 """Words before a wish that say nothing."""

@@ -13,10 +13,9 @@ Ending: TypeAlias = Literal["release", "instead", ""]
 """A `release` says no more than that a wish has ended; `instead` also says how to answer from now on."""
 _LONGEST = 300
 """The most characters of a wish, and of what takes it back; longer texts say more than that."""
-_LEAD = re.compile(
-    r"(?:(?:please|just|also|and|so|ok(?:ay)?|now|oh|well|actually|hey|thanks|you know(?: what)?|by the way|btw"
-    r"|from now on|bitte)\b[ ,:]*)+"
-)
+_LEAD = re.compile(r"(?:(?:please|just|also|now|you know|from now on|bitte)\b[ ,:]*)+")
+_QUOTED = re.compile(r"(?:(?:i|he|she|they|we|my \w+) )?(?:said|says|told|shouted)\b")
+"""What follows somebody's words that aren't said to the assistant."""
 _MAY = (
     r"(?:you (?:can|could|may|should|might)|(?:can|could|would|will) you|feel free to|let's"
     r"|it(?:'s| is) (?:fine|ok(?:ay)?|all right) (?:to|if you)|du (?:kannst|darfst))(?: (?:now|just|please|also|again"
@@ -142,9 +141,12 @@ def _read_frame(text: str) -> tuple[_How, str, Ending, str] | None:
     if len(text) > _LONGEST:
         return None
     plain = _lower(text)
-    plain = plain[lead.end() :] if (lead := _LEAD.match(plain)) else plain
+    for pattern in (OPENER, _LEAD):
+        plain = plain[lead.end() :] if (lead := pattern.match(plain)) else plain
     first = _CLAUSE.split(plain, maxsplit=1)[0]
     said, more = first.strip().replace("any longer", "anymore"), plain[len(first) :].lstrip(" ,;:.!?\u2013\u2014")
+    if _QUOTED.match(more):
+        return None
     if (end := _UNNEEDED_NOW.search(said)) and _TAIL.fullmatch(said, end.end()):
         return "take", said[: end.start()], "release", more
     if (end := _FINE.search(said)) and _TAIL.fullmatch(said, end.end()):

@@ -128,10 +128,13 @@ def _is_wrong_about(old: Claim, match: re.Match[str]) -> bool:
 
 
 def corrects_another(old: Claim, new: Claim) -> bool:
-    """Return whether somebody was wrong about a thing with a name that the older statement lacks.
+    """Return whether a correction is of another thing of a kind, or of one with a name that the older statement lacks.
 
-    "The bus to Cork leaves at 7" and "I was wrong about the bus to Kerry, it leaves at 8".
+    "The piano lesson is on Tuesday" and "the cello lesson is on Wednesday, not Tuesday", or "the bus to Cork leaves at
+    7" and "I was wrong about the bus to Kerry, it leaves at 8".
     """
+    if _NOT_FORMER.search(new.plain) and old.head & new.head and old.head - new.head and new.head - old.head:
+        return True
     match = _WRONG_ABOUT.search(new.plain) if "wrong" in new.plain else None
     return match is not None and not new.names.intersection(match["thing"].split()) <= old.word_set
 

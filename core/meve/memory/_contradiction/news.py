@@ -170,6 +170,14 @@ def places_another_thing(old: Claim, new: Claim) -> bool:
     )
 
 
+def only_renames(old: Claim, new: Claim) -> bool:
+    """Return whether the newer statement tells that something was renamed, and the older one more than its name.
+
+    "I play bass in a band called Wet Paint" and "we renamed the band".
+    """
+    return "renamed" in new.word_set and old.first_verb not in COPULAS
+
+
 def is_trip(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement tells of a trip, and the older one of what somebody does or has.
 

@@ -26,8 +26,13 @@ _CHORES = frozenset(("take", "give", "feed", "walk", "water", "clean", "do", "wa
 """Verbs of tasks that come again: "I need to take two tablets"."""
 _MATTER = re.compile(r"\b(?:about|for|regarding|to|with)\b")
 """Begins what a task is about, behind its object."""
-_DONE = re.compile(r"\b(?:is|are|has been|have been) \w+(?:ed|d|t|n)\b")
+_DONE = re.compile(r"\b(?:(?:is|are) (?!called\b)|has been |have been )\w+(?:ed|d|t|n)\b")
+_OF_PEOPLE = frozenset(
+    ["ask", "call", "contact", "email", "meet", "message", "phone", "remind", "tell", "text", "visit"]
+)
+"""Verbs of what a person does to another: "Dentist called" tells of no task."""
 _WORD = re.compile(r"[\w'’-]+")
+_OBJECT = r"(?:the|an?|my|our|some|his|her|their) (\w+)"
 _PRESENTS = {past: present for present, past in PAST_TENSES.items()} | {
     "bought": "buy", "found": "find", "sold": "sell", "sent": "send", "did": "do", "made": "make", "got": "get",
     "told": "tell", "brought": "bring", "fetched": "fetch",
@@ -53,10 +58,10 @@ def find_done(old: Claim, new: Claim) -> Literal["", "object", "task"]:
     things, matter = _stems(thing), _stems(" ".join(about))
     names = {*map(stem, old.names | new.names), *old.people}
     is_own = new.subject[:1] in (("i",), ("we",)) or _DONE.search(done) is not None
-    is_own = is_own or (things == _stems(" ".join(new.words[: len(things)])) and things.isdisjoint(names))
-    pasts = {_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else "") for word in new.words}
+    begins = _stems(" ".join(_WORD.findall(done)[: len(things)]))  # "Passport renewed", but not "The gym renewed"
+    is_own = is_own or (begins == things and things.isdisjoint(names) and task[1] not in _OF_PEOPLE)
     said = {*map(stem, new.words), *_stems(done)}
-    if not (is_own and verb in map(stem, pasts) and things and things <= said):
+    if not (is_own and verb in map(_present, new.words) and things and things <= said):
         return ""
     if matter <= said:
         return "task"
@@ -64,9 +69,26 @@ def find_done(old: Claim, new: Claim) -> Literal["", "object", "task"]:
     return "object" if all(other <= things | matter for other in others) else ""
 
 
+def does_another(old: Claim, new: Claim) -> bool:
+    """Return whether the older statement is a task, and the newer one tells that the same was done to another thing.
+
+    "I have to finish the report" and "I finished the book".
+    """
+    if _TASK_BEGINS.match(old.plain) is None or (task := _TASK.match(without_days(old))) is None:
+        return False
+    things, verb = _stems(task[2]), stem(task[1])
+    done = re.match(rf"(?:i|we) (?:\w+ )??(\w+) {_OBJECT}", new.plain)
+    return done is not None and _present(done[1]) == verb and things.isdisjoint(_stems(new.plain))
+
+
 def without_days(claim: Claim) -> str:
     """Return what a statement says, in lower case, without the days and times at which something is done."""
     return _WHEN.sub("", claim.plain)
+
+
+def _present(word: str) -> str:
+    """Return the stem of the verb of a past tense; that of an empty word for others."""
+    return stem(_PRESENTS.get(word, word if word.endswith(("ed", "t", "n")) else ""))
 
 
 def _stems(text: str) -> set[str]:

@@ -29,6 +29,7 @@ from meve.memory._contradiction.news import (
     keeps_skill,
     leaves_out_person,
     only_recovers,
+    only_renames,
     places_another_thing,
     shows_picture,
     speaks_of_work_otherwise,
@@ -38,7 +39,7 @@ from meve.memory._contradiction.outline import Outline
 from meve.memory._contradiction.places import move_between_places
 from meve.memory._contradiction.rules import Contradiction, RuleContradiction
 from meve.memory._contradiction.statements import Statement, parse_statement
-from meve.memory._contradiction.tasks import find_done
+from meve.memory._contradiction.tasks import does_another, find_done
 from meve.memory._contradiction.wishes import concern_different_wishes, wish_otherwise
 
 UpdateRelation: TypeAlias = Literal["same", "replaces", "different"]
@@ -250,10 +251,12 @@ def tells_of_another(old: Claim, new: Claim) -> bool:
         or keeps_skill(old, new)
         or joins_group(old, new)
         or only_recovers(old, new)
+        or only_renames(old, new)
         or was_cut_short(old, new)
         or calls_off_another(old, new)
         or places_another_thing(old, new)
         or corrects_another(old, new)
+        or does_another(old, new)
         or changes_thing_of_person(old, new)
     ):
         return True
