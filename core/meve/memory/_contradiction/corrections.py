@@ -41,7 +41,7 @@ _WRONG_ABOUT = re.compile(
 """What somebody was wrong about, and its value: "I was wrong about the soil test, it was 6.2"."""
 _KINDS = (
     ("day", re.compile(_WEEKDAYS)),
-    ("month", re.compile("|".join(MONTHS))),
+    ("month", re.compile("|".join(sorted(MONTHS)))),
     ("time", re.compile(r"\d\d:\d\d")),
     ("date", re.compile(r"(?:\d{4}-)?\d\d-\d\d")),
 )
