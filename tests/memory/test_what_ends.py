@@ -25,6 +25,8 @@ KEPT = [
     ("My girlfriend is called Salma. She has a Vespa.", "Salma sold the Vespa"),
     ("My wife is called Irina. She has a cat.", "The cat died"),
     ("I keep bees", "I've moved the hives"),
+    # where a thing is
+    ("My passport lies in the desk drawer", "The photos lie in the desk drawer these days"),
 ]
 ENDED = [
     ("I'm flying to Oslo on Thursday", "My flight to Oslo was moved to Saturday"),
@@ -38,6 +40,7 @@ ENDED = [
     ("I live in Leipzig with my husband", "We now live in Halle"),
     ("I live in Kiel", "I moved to Lübeck in March"),
     ("I live in Graz with my parents", "I've moved to Linz"),
+    ("My passport is in the desk drawer", "My passport is in the safe now"),
 ]
 
 

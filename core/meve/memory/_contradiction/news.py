@@ -67,7 +67,7 @@ _HAD_TO = re.compile(
     r"(?:(?:cut|end|finish|stop|start) (?:\w+ ){1,4}(?:short|early|late)|leave early|skip|miss|wait|rush)\b"
 )
 """What somebody had to do on one occasion."""
-_IS_AT = re.compile(r"\b(?:sits?|stands?|lies?|hangs?) (?:at|in|on|under)\b")
+_IS_AT = re.compile(r"\b(?P<thing>[\w'’-]{1,30}) (?:sits?|stands?|lies?|hangs?) (?:at|in|on|under)\b")
 _IRREGULAR = IRREGULAR_PASTS | UNMARKED_PASTS
 _CHANGES_THING = re.compile(
     r"\b(\w+) (?:(?:has|have|had|just|already) )?"
@@ -162,12 +162,16 @@ def calls_off_another(old: Claim, new: Claim) -> bool:
 def places_another_thing(old: Claim, new: Claim) -> bool:
     """Return whether the newer statement tells where a thing is now, and the older one of another thing.
 
-    "The seedlings are up in the greenhouse" and "the seeds sit in the fridge these days".
+    "The seedlings are up in the greenhouse" and "the seeds sit in the fridge these days", or "my passport lies in the
+    drawer" and "the photos lie in the drawer now".
     """
-    are_things = bool(old.head and new.head) and old.head.isdisjoint(new.head) and not (old.people or new.people)
-    return (
-        are_things and not new.changed and _IS_AT.search(new.plain) is not None and old.content.isdisjoint(new.content)
-    )
+    match = _IS_AT.search(new.plain)
+    if match is None or new.changed or old.people or new.people:
+        return False
+    if (before := _IS_AT.search(old.plain)) is not None:
+        return stem(before["thing"]) != stem(match["thing"])
+    are_things = bool(old.head and new.head) and old.head.isdisjoint(new.head)
+    return are_things and old.content.isdisjoint(new.content)
 
 
 def only_renames(old: Claim, new: Claim) -> bool:
