@@ -15,7 +15,7 @@ _LONGEST = 300
 """The most characters of a wish, and of what takes it back; longer texts say more than that."""
 _LEAD = re.compile(r"(?:(?:please|just|also|now|you know|from now on|bitte)\b[ ,:]*)+")
 _QUOTED = re.compile(r"(?:(?:i|he|she|they|we|my \w+) )?(?:said|says|told|shouted)\b")
-"""What follows somebody's words that aren't said to the assistant."""
+"""Words that follow a quotation: what it says isn't said to the assistant."""
 _MAY = (
     r"(?:you (?:can|could|may|should|might)|(?:can|could|would|will) you|feel free to|let's"
     r"|it(?:'s| is) (?:fine|ok(?:ay)?|all right) (?:to|if you)|du (?:kannst|darfst))(?: (?:now|just|please|also|again"
@@ -32,7 +32,7 @@ _RELEASE = re.compile(
     r"|du (?:brauchst|musst) (?:mir )?nicht (?:mehr|länger)) "
 )
 _UNNEEDED = re.compile(r"i (?:(?:(?:don't|do not)(?: really)?|no longer) (?:need|want|require)) ")
-"""What may also be said of other things: "I don't need the car any more"."""
+"""The beginning of a sentence about a wish or about any other thing: "I don't need the car any more"."""
 _FORBID = re.compile(rf"(?:{_STOP}|no more|(?:(?:that's|that is) )?enough(?: (?:with|of))?) ")
 _ALLOW = re.compile(rf"(?:(?:{_MAY} )?(?:go|switch|come) back to|{_MAY}|i don't mind|i'm (?:fine|ok(?:ay)?) with) ")
 _FINE = re.compile(
@@ -161,7 +161,7 @@ def _read_frame(text: str) -> tuple[_How, str, Ending, str] | None:
 
 
 class _Clause(NamedTuple):
-    """What a standing wish asks for, and what it excludes, in lower case."""
+    """One clause of a standing wish, in lower case: what it asks for, and what it excludes."""
 
     asked: str
     excluded: str

@@ -15,12 +15,12 @@ from meve.memory._contradiction.lexicon import (
     PAST_VERBS,
     UNMARKED_PASTS,
     VERBS,
+    WEEKDAY,
 )
 from meve.memory._contradiction.news import ONE_DAY
 
 _FORMER_VALUE = re.compile(r"\b(?:instead of|rather than|not) (\d[\w:.-]*)")
-_WEEKDAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_VALUE = rf"(?:\d(?:[\w:.-]{{0,20}}\w)?%?|{'|'.join(sorted(MONTHS))}|{_WEEKDAYS})"
+_VALUE = rf"(?:\d(?:[\w:.-]{{0,20}}\w)?%?|{'|'.join(sorted(MONTHS))}|{WEEKDAY})"
 _PREPOSITION = r"(?:(?:in|on|at|for|until|till|by) )?"
 _NOT_FORMER = re.compile(rf"\b(?P<told>{_VALUE})(?: [a-z]+){{0,3}}, (?:and )?not {_PREPOSITION}(?P<former>{_VALUE})\b")
 """A value, and the one that it corrects: "in July, not August"."""
@@ -38,9 +38,9 @@ _WRONG_ABOUT = re.compile(
     r"[,.;:\u2013\u2014-]+ "
     rf"(?:(?:it|that|this|he|she|they) |actually )[^,.;:!?]{{0,40}}?(?<![\w.:-])(?P<told>{_VALUE})(?![\w-])"
 )
-"""What somebody was wrong about, and its value: "I was wrong about the soil test, it was 6.2"."""
+"""A thing about which the user was wrong, and its right value: "I was wrong about the soil test, it was 6.2"."""
 _KINDS = (
-    ("day", re.compile(_WEEKDAYS)),
+    ("day", re.compile(WEEKDAY)),
     ("month", re.compile("|".join(sorted(MONTHS)))),
     ("time", re.compile(r"\d\d:\d\d")),
     ("date", re.compile(r"(?:\d{4}-)?\d\d-\d\d")),

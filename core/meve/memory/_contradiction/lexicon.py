@@ -268,4 +268,6 @@ gives put contain contains hold holds allow allows help helps wear wears make ma
 """Common verbs; what stands before the first is the subject."""
 COPULAS = _words("am is are was be been became")
 MONTHS = _words("january february march april may june july august september october november december")
+WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+"""A pattern of the days of the week."""
 CALENDAR = MONTHS | _words("monday tuesday wednesday thursday friday saturday sunday morning evening afternoon night")

@@ -66,7 +66,7 @@ _HAD_TO = re.compile(
     r"^(?:\w+ ){1,3}had to "
     r"(?:(?:cut|end|finish|stop|start) (?:\w+ ){1,4}(?:short|early|late)|leave early|skip|miss|wait|rush)\b"
 )
-"""What somebody had to do on one occasion."""
+"""The beginning of a statement that something had to be done once: "we had to leave early"."""
 _IS_AT = re.compile(r"\b(?P<thing>[\w'’-]{1,30}) (?:sits?|stands?|lies?|hangs?) (?:at|in|on|under)\b")
 _IRREGULAR = IRREGULAR_PASTS | UNMARKED_PASTS
 _CHANGES_THING = re.compile(

@@ -93,7 +93,7 @@ class Statement:
 
     @LazyField
     def is_wish(self) -> bool:
-        """Whether it is a standing wish."""
+        """Whether the statement is a standing wish."""
         return is_standing_wish(self.text)
 
     @LazyField

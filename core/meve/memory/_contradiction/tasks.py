@@ -5,13 +5,12 @@ from typing import Literal
 
 from meve.components.lexical.analyzers import FUNCTION_WORDS, stem
 from meve.memory._contradiction.claims import Claim
-from meve.memory._contradiction.lexicon import MONTHS, PAST_TENSES
+from meve.memory._contradiction.lexicon import MONTHS, PAST_TENSES, WEEKDAY
 
-_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
-_DATE = rf"(?:(?:\d{{4}}-)?\d\d-\d\d|\d\d:\d\d|(?:the )?(?:next |this )?{_DAY}|{'|'.join(sorted(MONTHS))})"
+_DATE = rf"(?:(?:\d{{4}}-)?\d\d-\d\d|\d\d:\d\d|(?:the )?(?:next |this )?{WEEKDAY}|{'|'.join(sorted(MONTHS))})"
 _WHEN = re.compile(
     rf",? (?:(?:on|by|at|before|until|till|from|in|of) (?:(?:the )?(?:morning|afternoon|evening|weekend|week) of )?"
-    rf"{_DATE}(?: (?:morning|afternoon|evening|night))?|(?:this|next) {_DAY}|today|tomorrow|tonight|yesterday"
+    rf"{_DATE}(?: (?:morning|afternoon|evening|night))?|(?:this|next) {WEEKDAY}|today|tomorrow|tonight|yesterday"
     rf"|this (?:morning|afternoon|evening|week))\b(?!['’-])"
 )
 """When something is done, with the space before it."""

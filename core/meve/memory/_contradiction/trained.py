@@ -17,7 +17,7 @@ from meve.errors import ConfigurationError, ModelError, QueryError, wrap_errors
 from meve.memory._contradiction.claims import Claim, parse_claim
 from meve.memory._contradiction.corrections import find_correction
 from meve.memory._contradiction.differences import name_contrasts
-from meve.memory._contradiction.lexicon import COPULAS, FOREIGN, NAMING, VERBS
+from meve.memory._contradiction.lexicon import COPULAS, FOREIGN, NAMING, VERBS, WEEKDAY
 from meve.memory._contradiction.news import has_lost, is_new_of_another_kind, is_scrap, moves_another_thing
 from meve.memory._contradiction.rules import Contradiction
 from meve.memory._contradiction.statements import Statement
@@ -98,8 +98,8 @@ _WORK = re.compile(
     r"|teacher|technician|trainer|vet|waiter|waitress)\b"
 )
 """Work, from which one retires. Nobody retires from being a widower."""
-_WEEKDAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b")
-_VALUE = re.compile(r"\d[\d:.,]*|(?:mon|tues|wednes|thurs|fri|satur|sun)days?|noon|midnight")
+_WEEKDAY = re.compile(rf"\b{WEEKDAY}s?\b")
+_VALUE = re.compile(rf"\d[\d:.,]*|{WEEKDAY}s?|noon|midnight")
 """A number, a time or a weekday, as one word of a statement."""
 _NEWS = re.compile(
     r"^\W*(?:(?:finally )?(?:some |more )?(?:good|great|bad|sad|big|better|best|happy|wonderful|terrible) news"
