@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ UNRELATED_WORDS = 80
 PLAIN = ("dense", "bm25", "hybrid")
 """Searches of `meve.evaluation.systems` that fill the budget with their best passages, unverified."""
 LIMITS = (400, 512, 1024)
+GRADES = ("answers", "partly", "not")
 Rows = list[dict[str, Any]]
 
 
@@ -122,22 +124,28 @@ def read_manuals(folder: Path, embedder: str | None, verifier: str | None) -> Re
 def measure_candidates(folder: Path, embedder: str | None, verifier: str | None) -> None:
     """Print areas under the curve and calibration errors over all candidates of every second question.
 
-    The last error is that of the chance p / (8 - 7p): the fit of the evidence counts a relevant candidate eight times.
+    They are printed twice: a relevant candidate holds a quote, or somebody who read it found that it answers. The last
+    error is that of the chance p / (8 - 7p): the fit of the evidence counts a relevant candidate eight times.
     """
     retriever = read_manuals(folder, embedder, verifier)
-    scores, labels = [], []
+    judged = {row["id"]: row for row in read_rows("judged.jsonl")}
+    scores, labels, answers, read = [], [], [], 0
     for row in read_rows("questions.jsonl")[::2]:
         if not row["answerable"] or "definition" in row:
             continue
         trace = retriever.retrieve(row["question"], exact=True, redundancy=1.0, mode="no_fallback").trace
         scores += [(c.scores["verifier"], c.scores.get("logit", c.scores["verifier"])) for c in trace.candidates]
         labels += [is_gold(retriever.get(c.id), row) for c in trace.candidates]
+        digests = [sha1(retriever.get(c.id).text.encode()).hexdigest()[:10] for c in trace.candidates]
+        answers += [digest in judged[row["id"]]["answers"] for digest in digests]
+        read += sum(any(digest in judged[row["id"]][grade] for grade in GRADES) for digest in digests)
     p, logits = np.array(scores, dtype=np.float32).T
-    y = np.array(labels)
-    both, alone = roc_auc_score(y, p), roc_auc_score(y, logits)
-    weighted, chance = (expected_calibration_error(each, y) for each in (p, p / (8 - 7 * p)))
-    print(f"{len(y):,} candidates, {y.sum()} relevant: AUC {both:.3f}, verifier alone {alone:.3f}; "
-          f"calibration error {weighted:.3f}, without the weight {chance:.3f}")  # fmt: skip
+    for name, relevant in (("by quotes", labels), (f"by reading ({read:,} read)", answers)):
+        y = np.array(relevant)
+        both, alone = roc_auc_score(y, p), roc_auc_score(y, logits)
+        weighted, chance = (expected_calibration_error(each, y) for each in (p, p / (8 - 7 * p)))
+        print(f"{name}: {len(y):,} candidates, {y.sum()} relevant: AUC {both:.3f}, verifier alone {alone:.3f}; "
+              f"calibration error {weighted:.3f}, without the weight {chance:.3f}")  # fmt: skip
 
 
 def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) -> None:

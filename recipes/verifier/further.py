@@ -107,8 +107,7 @@ def main() -> None:
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16, where it is faster")
     given = parser.parse_args()
     base = given.base or dequantize_onnx(VERIFIER_FOLDER, given.work / "base")
-    if not all((given.work / f"{name}.jsonl").is_file() for name in ("train", "dev", "test", "made")):
-        mixture.make(given.data, given.work)
+    mixture.make_once(given.data, given.work)
     file = given.work / "further.jsonl"
     if not file.is_file():
         write(make_examples(given.data, given.work, given.faq, ROUNDS[given.round], given.seed), file)
@@ -128,8 +127,13 @@ def main() -> None:
     average([base, trained], given.work / "further-mean")
 
 
-def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: int) -> list[Example]:
-    """Return all examples in random order, a share of the passages amid other text."""
+def make_examples(
+    data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: int, *, targets: bool = True
+) -> list[Example]:
+    """Return all examples in random order, a share of the passages amid other text.
+
+    With `targets`, those of the mixture have the mean of the label and of today's probability as target.
+    """
     folder, rng = data / "train", random.Random(f"{seed}/further")
     manuals = list(documentation.examples(folder, seed, faq))
     written = [e for e in pages.examples(seed) if e.part == "train"] if sizes.pages else []
@@ -147,7 +151,9 @@ def make_examples(data: Path, work: Path, faq: Path | None, sizes: Sizes, seed: 
     ]
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]
-    replayed = with_targets(replay(mixed, tested, sizes, rng))
+    replayed = replay(mixed, tested, sizes, rng)
+    if targets:
+        replayed = with_targets(replayed)
     sentences = context.filler([*(e.passage for e in manuals), *(e.passage for e in replayed)])
     examples = list(context.wrapped([*new, *replayed], sentences, seed))
     rng.shuffle(examples)

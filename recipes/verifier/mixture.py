@@ -33,6 +33,12 @@ def main() -> None:
     make(given.data, given.to)
 
 
+def make_once(data: Path, to: Path) -> None:
+    """Write the files of examples to a folder unless they are there."""
+    if not all((to / f"{name}.jsonl").is_file() for name in ("train", "dev", "test", "made")):
+        make(data, to)
+
+
 def make(data: Path, to: Path) -> None:
     """Write the files of examples to a folder and print their counts."""
     question_examples = [*questions.examples(data, SEED), *questions.kept_out(data, SEED)]
