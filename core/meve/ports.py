@@ -267,7 +267,8 @@ class Source(Protocol):
 
     A source that searches by keywords may have a method `score_ids(query, ids)`. For passages that other sources found
     it returns the scores, at least 0, that its own search would give, by id: 0 without a word of the query. Ids that it
-    doesn't know are left out.
+    doesn't know are left out. A method `word_counter(query)` returns a function that tells in how many of the passages
+    that it may return a word in lower case stands, for the spelling of questions, or None.
     """
 
     @property

@@ -410,3 +410,11 @@ def test_prior_gets_the_vectors_of_a_store_s_passages_by_default():
     retriever.retrieve("blue zebra")
     assert seen
     assert all(seen)
+
+
+def test_misspelt_words_are_corrected_by_the_keyword_index_without_a_filter():
+    retriever = make_retriever(FakeStore(TEXTS))
+    assert retriever.retrieve("zebbra facts").corrections == {"zebbra": "zebra"}
+    filtered = retriever.retrieve("zebbra facts", where=lambda metadata: metadata["lang"] == "en")
+    assert filtered.corrections == {}
+    assert make_retriever(FakeStore(TEXTS), read=False).retrieve("zebbra facts").corrections == {}

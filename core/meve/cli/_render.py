@@ -204,7 +204,8 @@ def format_verdict(context: "Context") -> str:
         why = f"sufficient (estimate {by['estimate']:.2f}, threshold {by['threshold']:.2f})"
     else:
         why = "sufficient"
-    return f"{passages} · {budget} · {why}"
+    read = ", ".join(f"{word} as {other}" for word, other in context.corrections.items())
+    return f"{passages} · {budget} · {why}" + (f" · read {read}" if read else "")
 
 
 def find_warnings(context: "Context") -> list[str]:

@@ -16,6 +16,9 @@ class Run:
     """The state that the phases of one retrieval read and change."""
 
     query: Query
+    """The question, misspelt words corrected."""
+    asked: str
+    """The question as it was asked."""
     config: RetrieverConfig
     trace: TraceBuilder
     deadline: Deadline | None = None
@@ -32,6 +35,8 @@ class Run:
     """The ids of candidates that were dropped as duplicates, or because another contradicts them."""
     find_reason: Callable[[Candidate], str] | None = None
     """Returns why phase 4 drops a candidate, or nothing; None if it has dropped all of these."""
+    corrections: dict[str, str] = field(default_factory=dict)
+    """The misspelt words of the question, each with the word that is read in its place."""
     unscored: list[Dropped] = field(default_factory=list)
     """The candidates that phase 2 dropped without a score."""
 

@@ -41,6 +41,7 @@ class Settings(TypedDict, total=False):
     """The settings that every door takes as keyword arguments, each as in `RetrieverConfig`."""
 
     candidates: int
+    spelling: bool
     sources: Sources
     limit: int | None
     threshold: float
@@ -90,6 +91,9 @@ class RetrieverConfig:
 
     candidates: int = 20
     """Phase 1: the most candidates per source (the paper's k)."""
+    spelling: bool = True
+    """Before phase 1: correct misspelt words of an English question that neither the collection's keyword index nor
+    English knows. `Context.corrections` names them."""
     sources: Sources = "hybrid"
     """Phase 1: search by vectors, by keywords, or by both. If keywords were searched, the fallback reconsiders the best
     rejected candidates instead of searching again."""
@@ -175,7 +179,7 @@ class RetrieverConfig:
             value = getattr(self, name)
             _check(name, value, value in choices, f"one of {', '.join(map(str, choices))}")
         _check("separator", self.separator, isinstance(self.separator, str), "a string")
-        for name in ("citations", "fill"):
+        for name in ("citations", "fill", "spelling"):
             _check(name, getattr(self, name), isinstance(getattr(self, name), bool), "True or False")
         _check("exact", self.exact, isinstance(self.exact, bool | None), "True, False or None")
         if self.deadline is not None:
@@ -194,6 +198,7 @@ class RetrieverConfig:
         """
         return cls(
             candidates=20,
+            spelling=False,
             sources="dense",
             limit=None,
             threshold=0.5,

@@ -1,7 +1,8 @@
 """Define the result of a retrieval: the text for the prompt, its passages and its trace."""
 
 from collections import Counter
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import Any
 
@@ -26,10 +27,12 @@ class Context:
     """The estimated probability that the context suffices, in [0, 1]; None without an estimator."""
     passages: tuple[ContextPassage, ...]
     trace: Trace
+    corrections: Mapping[str, str] = field(default_factory=dict)
+    """The misspelt words of the query, each with the word that was read in its place."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data: query, text, passages and trace."""
-        data = {field.name: getattr(self, field.name) for field in fields(Context)}
+        data = {each.name: getattr(self, each.name) for each in fields(Context)}
         data["passages"] = [
             {
                 "id": p.passage.id,
@@ -44,6 +47,7 @@ class Context:
             for p in self.passages
         ]
         data["trace"] = self.trace.to_dict()
+        data["corrections"] = dict(self.corrections)
         return data
 
     def to_html(self) -> str:
@@ -57,9 +61,13 @@ class Context:
             for p in self.passages
         }
         return (
-            f"<p><b>{escape(self.query)}</b></p>"
+            f"<p><b>{escape(self.query)}</b>{escape(self._describe_corrections())}</p>"
             f'<pre style="white-space: pre-wrap">{escape(self.text)}</pre>{self.trace.to_html(labels=labels)}'
         )
+
+    def _describe_corrections(self) -> str:
+        read = ", ".join(f"{word} as {other}" for word, other in self.corrections.items())
+        return f" (read {read})" if read else ""
 
     def _repr_html_(self) -> str:
         """Show question, text and trace in a notebook."""

@@ -15,6 +15,7 @@ from meve.pipeline._packing import Packer
 from meve.pipeline._retrieval_report import describe_retrieval
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
+from meve.pipeline._spelling import correct_spelling
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
@@ -96,7 +97,11 @@ class Pipeline:
 
     def _run(self, query: Query, config: RetrieverConfig) -> Context:
         deadline = None if config.deadline is None else Deadline(self.clock, config.deadline)
-        run = Run(query=query, config=config, trace=TraceBuilder(self.clock, self.observer), deadline=deadline)
+        run = Run(
+            query=query, asked=query.text, config=config, trace=TraceBuilder(self.clock, self.observer),
+            deadline=deadline,
+        )  # fmt: skip
+        self._correct_spelling(run)
         self._embed_query(run)
         self._retrieve(run)
         self._verify(run)
@@ -119,6 +124,15 @@ class Pipeline:
             scorer=self.scorer, tokens=self.tokens, split=self.split, repeats=self.repeats, cut=self.cut,
             verifier_name=self.verifier_name,
         )  # fmt: skip
+
+    def _correct_spelling(self, run: Run) -> None:
+        """Correct misspelt words, if a source tells which words its passages hold."""
+        if not run.config.spelling or not run.includes("retrieve"):
+            return
+        make = next((m for s in (*self.sources, self.fallback) if (m := getattr(s, "word_counter", None))), None)
+        if make is not None and (count_texts := make(run.query)) is not None:
+            text, run.corrections = correct_spelling(run.query.text, count_texts)
+            run.query = replace(run.query, text=text)
 
     def _embed_query(self, run: Run) -> None:
         if run.includes("retrieve") and self.embedder is not None and run.query.vector is None:
@@ -338,7 +352,7 @@ class Pipeline:
             sufficiency=account,
         )
         return Context(
-            query=run.query.text,
+            query=run.asked,
             text=composed.text,
             tokens=composed.tokens,
             max_tokens=run.config.max_tokens,
@@ -346,6 +360,7 @@ class Pipeline:
             sufficiency=account.get("estimate"),
             passages=run.passages,
             trace=trace,
+            corrections=run.corrections,
         )
 
     def _sufficiency(self, run: Run) -> tuple[bool, dict[str, Any]]:
@@ -355,7 +370,7 @@ class Pipeline:
             return has_verified, {}
         passages = run.passages
         find = self.find_missing or (lambda *_: ())
-        missing = find(run.query.text, [p.passage.content for p in passages])
+        missing = find(run.asked, [p.passage.content for p in passages])
         threshold = run.config.sufficiency_threshold
         threshold = self.estimator.threshold if threshold is None else threshold
         with wrap_errors(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):

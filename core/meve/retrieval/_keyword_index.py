@@ -7,9 +7,8 @@ import numpy as np
 
 from meve._fork_safety import ForkSafeLock
 from meve._locks import ReadWriteLock
-from meve.components.lexical import make_lexical
+from meve.components.lexical.bm25 import Bm25Index
 from meve.pipeline._preparation import check_passages
-from meve.ports import LexicalIndex
 from meve.retrieval._sources import score_rows
 from meve.types import Passage
 
@@ -42,6 +41,11 @@ class KeywordIndex:
         """Return the scores of known passages by id, 0 for those that share no word with the text."""
         with self._lock.reading():
             return self._state.score_ids(text, ids)
+
+    def count_texts(self, word: str) -> int:
+        """Return in how many passages a word in lower case stands."""
+        with self._lock.reading():
+            return self._state.count_texts(word)
 
     def rebuild(self, list_passages: Callable[[], Iterable[Passage]]) -> int:
         """Replace the index by one of the listed passages; changes made meanwhile are applied to it too.
@@ -115,7 +119,7 @@ class KeywordIndex:
 class _State:
     def __init__(self) -> None:
         self.hashes: dict[str, int] = {}  # of each passage's content, by id
-        self._index: LexicalIndex = make_lexical("bm25")
+        self._index = Bm25Index()
         self._rows: dict[str, int] = {}
         self._ids: dict[int, str] = {}
         self._next_row = 0
@@ -126,6 +130,9 @@ class _State:
 
     def score_ids(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         return score_rows(self._index, text, {self._rows[i]: i for i in ids if i in self._rows})
+
+    def count_texts(self, word: str) -> int:
+        return self._index.count_texts(word)
 
     def contains(self, passage: Passage) -> bool:
         return self.hashes.get(passage.id) == hash(passage.content)

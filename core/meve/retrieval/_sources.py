@@ -1,7 +1,8 @@
 """Search a corpus for candidates, by vectors or by keywords."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,6 +52,11 @@ class LexicalSource:
         allowed = self.corpus.filter_rows(query.where)
         hits = self.corpus.top_rows(lambda limit: self.index.search(query.text, limit, allowed), k)
         return make_candidates(self.corpus, hits, name=self.name, counted=self.counted)
+
+    def word_counter(self, query: Query) -> Callable[[str], int] | None:
+        """Return a function that tells in how many passages that the query's filter admits a word stands, or None."""
+        count: Callable[..., int] | None = getattr(self.index, "count_texts", None)
+        return count and partial(count, allowed=self.corpus.filter_rows(query.where))
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
         """Return the keyword scores of known passages by id, 0 for those that share no word with the query."""

@@ -293,6 +293,10 @@ class _ByKeywords:
         """Return the keyword scores of indexed passages by id, 0 for those that share no word with the query."""
         return self.keywords.score_ids(query.text, ids)
 
+    def word_counter(self, query: Query) -> Callable[[str], int] | None:  # noqa: ARG002
+        """Return what counts the passages with a word; None under a filter, whose passages the index doesn't know."""
+        return self.keywords.count_texts if self.where is None else None
+
 
 @dataclass(frozen=True, slots=True)
 class _Both:
@@ -323,6 +327,10 @@ class _Stored:
     @property
     def score_ids(self) -> Callable[[Query, Sequence[str]], Mapping[str, float]] | None:
         return getattr(self.inner, "score_ids", None)
+
+    @property
+    def word_counter(self) -> Callable[[Query], Callable[[str], int] | None] | None:
+        return getattr(self.inner, "word_counter", None)
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
         candidates = self.inner.search(query, k)

@@ -115,6 +115,22 @@ class Bm25Index:
         positions, scores = rank_texts(terms, k, norms=norms.values, least=norms.least, k1=self._k1, mask=mask)
         return select_top(state.rows[positions], scores.astype(np.float32), k)
 
+    def count_texts(self, word: str, allowed: RowArray | None = None) -> int:
+        """Return in how many texts a word stands; 0 for one that the analyzer drops or splits.
+
+        Args:
+            word: in lower case.
+            allowed: the row keys of the texts to count, shape (n,).
+        """
+        terms = self._analyzer(word)
+        if len(terms) != 1 or terms[0] not in self._state.vocabulary:
+            return 0
+        term = self._query_terms({terms[0]: 1}).get(terms[0])
+        if term is None:
+            return 0
+        mask = None if allowed is None else self._state.rows.mask(allowed)
+        return len(term.positions) if mask is None else int(np.count_nonzero(mask[term.positions]))
+
     def score_shares(self, text: str, least: float = 0.0) -> tuple[RowArray, FloatArray]:
         """Return every row that shares a word with `text`, unordered, and its score divided by the maximum score.
 
