@@ -8,11 +8,24 @@ from hypothesis import strategies as st
 
 from meve import Retriever, RetrieverConfig
 from meve.components.lexical.bm25 import Bm25Index
-from meve.pipeline._spelling import MOST, correct_spelling
+from meve.pipeline._spelling import correct_spelling
 from tests.fake_components import make_components
 
 WORDS = frozenset(
-    "parcelctl kangoo descale coffee machine rack committee arteriosus upcoming uninstalls kowalski zebra".split()
+    [
+        "parcelctl",
+        "kangoo",
+        "descale",
+        "coffee",
+        "machine",
+        "rack",
+        "committee",
+        "arteriosus",
+        "upcoming",
+        "uninstalls",
+        "kowalski",
+        "zebra",
+    ]
 )
 
 
@@ -44,15 +57,15 @@ def test_a_misspelt_word_becomes_a_known_one(text, corrections):
     "text",
     [
         "who is Kowalsky in Machne Street",  # names
-        "Kowalsky's phone",  # a first word that only the collection has may be a name
+        "Kowalsky runs it",  # a first word that only the collection has may be a name
         "run cofee-machin --descal /opt/cofee cofee.py cofee_2 ML103 $cofe @descal descal()",  # code
         "where is he from and why",  # known
-        "dont say that shes wrong",  # contractions
+        "they cant say it, and theyre wrong, arent they",  # contractions
         "uninstall it, it expires, machines",  # stems and next forms
         "how does sleet form",  # short words, and one other letter
         "the mna of tls",  # too short
         "Wo steht die Kafeemaschine und wer darf sie benutzen?",  # another language
-        "how to use " + " ".join(f"cofee{'abcdefghi'[n]}" for n in range(MOST + 1)),  # too many
+        "descal cofee machne rakc comitee kangooo uninstals wich wehn",  # too many
         "",
     ],
 )

@@ -7,6 +7,7 @@ from itertools import combinations
 from string import ascii_lowercase
 
 from meve.components._language import find_foreign_language
+from meve.components.lexical.analyzers import FUNCTION_WORDS
 from meve.components.tokenizers.huggingface import load_minilm_tokens
 
 CountTexts = Callable[[str], int]
@@ -59,7 +60,7 @@ def correct_spelling(text: str, count_texts: CountTexts) -> tuple[str, dict[str,
     parts, end = [], 0
     for match in unknown:
         word = match[0]
-        choice = _choose(word.lower(), count_texts, common=not word.islower())
+        choice = _choose(word.lower(), count_texts, is_name=not word.islower())
         if choice is not None:
             corrections[word] = choice.capitalize() if word[0].isupper() else choice
             parts += [text[end : match.start()], corrections[word]]
@@ -90,20 +91,21 @@ def _is_known(word: str, count_texts: CountTexts) -> bool:
     return False
 
 
-def _choose(word: str, count_texts: CountTexts, *, common: bool) -> str | None:
+def _choose(word: str, count_texts: CountTexts, *, is_name: bool) -> str | None:
     """Return the best known word that is one error away; None if there is none.
 
     Args:
         word: the misspelt word, in lower case.
         count_texts: as for `correct_spelling`.
-        common: whether only words of English count, since the word may be a name.
+        is_name: whether it may be a name, which only a function word such as `which` replaces.
     """
     english = _english()
     known = {}
     for rank, candidates in enumerate(_list_edits(word)):
         for candidate in candidates:
             count = count_texts(candidate)
-            if candidate not in known and (candidate in english or (count and not common)):
+            allowed = candidate in FUNCTION_WORDS if is_name else count or candidate in english
+            if allowed and candidate not in known:
                 known[candidate] = (count == 0, rank, -count, english.get(candidate, len(english)), candidate)
     return min(known, key=known.__getitem__, default=None)
 
