@@ -11,22 +11,10 @@ from meve.components.lexical.bm25 import Bm25Index
 from meve.pipeline._spelling import correct_spelling
 from tests.fake_components import make_components
 
-WORDS = frozenset(
-    [
-        "parcelctl",
-        "kangoo",
-        "descale",
-        "coffee",
-        "machine",
-        "rack",
-        "committee",
-        "arteriosus",
-        "upcoming",
-        "uninstalls",
-        "kowalski",
-        "zebra",
-    ]
-)
+WORDS = {
+    "parcelctl", "kangoo", "descale", "coffee", "machine", "rack", "committee", "arteriosus", "upcoming", "uninstalls",
+    "kowalski", "zebra",
+}  # fmt: skip
 
 
 def correct(text, words=WORDS):

@@ -47,6 +47,10 @@ def ask(
         ),
     ] = None,
     candidates: Annotated[int | None, typer.Option(help="Phase 1: maximum number of candidates per source.")] = None,
+    spelling: Annotated[
+        bool | None,
+        typer.Option("--spelling/--no-spelling", help="Correct misspelt words of the question; by default, do."),
+    ] = None,
     sources: Annotated[
         str | None, typer.Option(help="Phase 1: search by vectors, keywords or both.", metavar=_one_of(Sources))
     ] = None,
