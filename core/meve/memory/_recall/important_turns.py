@@ -66,6 +66,11 @@ class ImportantTurns:
         """Name of the other source."""
         return self.inner.name
 
+    @property
+    def word_counter(self) -> Callable[[Query], Callable[[str], int] | None] | None:
+        """What counts the texts of the other source that hold a word, if it does."""
+        return getattr(self.inner, "word_counter", None)
+
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
         """Return at most k candidates of each origin, in the order of the other source."""
         candidates = self.inner.search(query, k + len(self.excluded))

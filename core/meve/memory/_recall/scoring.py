@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 
 import numpy as np
 
@@ -68,6 +69,17 @@ class MemorySource:
                     if hit.passage.id not in candidates:
                         candidates[hit.passage.id] = _to_candidate(hit, origin, self.model, self.frames, self.zone)
         return list(candidates.values())
+
+    def word_counter(self, query: Query) -> Callable[[str], int]:  # noqa: ARG002
+        """Return a function that tells in how many texts of the memories in scope a word stands."""
+        return self._count_texts
+
+    def _count_texts(self, word: str) -> int:
+        count = 0
+        for index in filter(len, self.indexes):
+            with index.lock:
+                count += index.words.count(word, partial(index.admitted, self.scope))
+        return count
 
     def _within(self, time: TimeWindow) -> Scope:
         since, until = self.scope.since or time.since, self.scope.until or time.until

@@ -1,6 +1,6 @@
 """The words of a user's records, by which a search finds them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +52,18 @@ class WordIndex:
         else:
             shares[rows // MAX_PASSAGES] = of_texts
         return shares
+
+    def count(self, word: str, admitted: Callable[[], npt.NDArray[np.bool_]]) -> int:
+        """Return in how many texts of the admitted records a word stands.
+
+        Args:
+            word: in lower case.
+            admitted: returns which positions hold such a record, shape (n,); called only if the word is known.
+        """
+        if not self._texts.count_texts(word):
+            return 0
+        rows, _ = self._texts.score_shares(word)
+        return int(np.count_nonzero(admitted()[rows // MAX_PASSAGES]))
 
     def _rows(self, positions: Iterable[int]) -> RowArray:
         return np.array(
