@@ -1,7 +1,6 @@
 """Converts HTML to Markdown, without scripts, styles and navigation."""
 
 import re
-from typing import Any
 
 from meve.errors import IngestError
 
@@ -32,14 +31,8 @@ def html_to_markdown(html: str) -> tuple[str, str]:
     import warnings
 
     from bs4 import BeautifulSoup, Comment, Declaration, Doctype, ProcessingInstruction
-    from markdownify import MarkdownConverter
 
-    class Converter(MarkdownConverter):
-        def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401 - as markdownify has it
-            """Put the terms of one definition on adjacent lines."""
-            before = el.find_previous_sibling()
-            term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
-            return term.lstrip("\n") if before is not None and before.name == "dt" else term
+    from meve.ingest._html_writer import MarkdownWriter
 
     html = BLANKS.sub(lambda run: "\n\n" if "\n" in run[0] else " " * 64, html)
     last = html.rfind(">") + 1
@@ -65,11 +58,7 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()
-        converter = Converter(
-            heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False,
-            table_infer_header=True,
-        )  # fmt: skip
-        markdown = converter.convert_soup(soup)
+        markdown = MarkdownWriter().convert_soup(soup)
     except RecursionError as cause:
         raise IngestError("HTML that is nested too deeply to be parsed") from cause
     return markdown.strip(), title
