@@ -3,7 +3,9 @@
 import pytest
 
 from meve.errors import IngestError
+from meve.ingest import Chunker, Chunking
 from meve.ingest._html import html_to_markdown
+from meve.testing.fakes import WordCounter
 from tests.linear_time import find_growth
 
 
@@ -38,21 +40,126 @@ def test_superscript_or_subscript_joins_no_number(html, expected):
     assert convert(html) == expected
 
 
+def table(*rows: str) -> str:
+    return f"<table><tr>{'</tr><tr>'.join(rows)}</tr></table>"
+
+
+def test_cell_that_spans_rows_or_columns_is_repeated():
+    page = table(
+        "<th>Room</th><th>Size</th><th>Fee</th>",
+        "<td rowspan='3'>Music</td><td>5</td><td>3</td>",
+        "<td>10</td><td>4</td>",
+        "<td colspan='2'>closed</td>",
+        "<td>Hall</td><td rowspan='0'>60</td><td>9</td>",
+        "<td>Cellar</td><td>7</td>",
+    )
+    rows = ["| Music | 5 | 3 |", "| Music | 10 | 4 |", "| Music | closed | closed |", "| Hall | 60 | 9 |"]
+    assert convert(page).split("\n")[2:] == [*rows, "| Cellar | 60 | 7 |"]
+
+
+def test_headers_joined_by_spans_become_one_row():
+    page = table(
+        "<th colspan='3'>Prices</th>",
+        "<th rowspan='2'>Room</th><th colspan='2'>Members</th>",
+        "<th>hour</th><th>day</th>",
+        "<td>Hall</td><td>6</td><td>40</td>",
+        "<td colspan='3'>Outside</td>",
+        "<td>Roof</td><td>5</td><td>30</td>",
+    )
+    head = "Prices\n\n| Room | Members hour | Members day |\n| --- | --- | --- |\n"
+    assert convert(page) == f"{head}| Hall | 6 | 40 |\n| Outside |  |  |\n| Roof | 5 | 30 |"
+
+
+def test_first_row_without_headers_names_the_columns():
+    assert convert(table("<td colspan='2'>Day</td>", "<td>1</td><td>2</td>")).startswith(
+        "| Day |  |\n| --- | --- |\n| 1"
+    )
+    assert convert(table("<td></td><td>Mon</td>", "<td>Yoga</td><td>9</td>")).startswith("|  | Mon |\n| --- | --- |\n")
+
+
+@pytest.mark.parametrize("span", ["rowspan='100000'", "colspan='1000'", "rowspan='99999' colspan='9999999999999'"])
+def test_repeated_text_is_bounded(span):
+    page = table(*[f"<td {span}>a</td><td>b</td>"] * 200)
+    markdown = convert(page)
+    assert len(markdown) < 20 * len(page)
+    assert markdown.count("b") >= 200
+    long = convert(table(f"<td {span}>{'a' * 10_000}</td><td>b</td>", *["<td>c</td><td>d</td>"] * 200))
+    assert len(long) < 120_000
+
+
+@pytest.mark.parametrize("span", ["rowspan='x'", "rowspan='-2'", "colspan='0'", "colspan='\u00b2'", "rowspan=''"])
+def test_invalid_span_counts_as_one(span):
+    assert convert(table(f"<td {span}>a</td><td>b</td>", "<td>c</td><td>d</td>")).endswith("| c | d |")
+
+
+def test_bar_in_a_cell_is_escaped_and_stays_in_the_name_of_its_column():
+    markdown = convert(table("<th>on|off</th><th>a</th>", *["<td>choir | band</td><td>long words</td>"] * 9))
+    assert r"| choir \| band | long words |" in markdown
+    last = Chunker(Chunking(tokens=40), WordCounter().count).split(markdown, "html", "a.html")[-1]
+    assert last.title == "a.html \u203a on|off, a"
+
+
 @pytest.mark.parametrize(
-    "piece",
+    "page",
     [
-        "<sup>1</sup>",
-        "a<sup>1</sup>",
-        "<sup>a",
-        "<sub>1</sub>/",
-        "<b><sup>1</sup></b>",
+        table("<td><h2>Menu</h2><p>Soup</p></td><td>Cake</td>"),
+        table("<td><h2>Menu</h2>Soup</td>", "<td>Cake</td>"),
+        table("<td>" + table("<td><h2>Menu</h2></td>") + "</td><td>Soup</td>", "<th>Cake</th>"),
+        table("<th><h2>Menu</h2></th><td><p>Soup</p></td>", "<td>Cake</td>").replace(
+            "<table", "<table role=presentation"
+        ),
+        "<tr><td><h2>Menu</h2><td>Soup</td></td></tr><td>Cake</td>",
     ],
 )
-def test_html_takes_linear_time(piece):
+def test_table_that_lays_out_a_page_becomes_its_blocks(page):
+    assert convert(page) == "## Menu\n\nSoup\n\nCake"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        table("<th>Fee</th><th>Days</th>", "<td><p>6</p></td><td><ul><li>Monday</li></ul></td>"),
+        table("<th><h3>Fee</h3></th><th>Days</th>", "<td>6</td><td>- Monday</td>"),
+        table("<td><p>Fee</p></td><td><p>Days</p></td>", "<td><p>6</p></td><td><p>- Monday</p></td>"),
+    ],
+)
+def test_table_of_data_with_blocks_stays_a_table(page):
+    assert convert(page) == "| Fee | Days |\n| --- | --- |\n| 6 | - Monday |"
+
+
+def test_text_of_a_table_outside_its_cells_is_kept():
+    page = "<table><caption>Fees</caption>all year<tr>open<td>x</td><td>y</td></tr></table>"
+    assert convert(page).startswith("Fees\n\nall year\nopen\n\n| x | y |")
+
+
+def test_title_of_a_note_in_a_layout_is_emphasised():
+    note = table("<td><div class='title'>Note</div></td><td>It stings.</td>")
+    assert convert(f"<div class='admonitionblock note'>{note}</div>") == "**Note**\n\nIt stings."
+
+
+@pytest.mark.parametrize(
+    ("before", "piece"),
+    [
+        ("", "<sup>1</sup>"),
+        ("", "a<sup>1</sup>"),
+        ("", "<sup>a"),
+        ("", "<sub>1</sub>/"),
+        ("", "<b><sup>1</sup></b>"),
+        ("", "<td>"),
+        ("", "<table><tr><td>"),
+        ("<table>", "<tr><td rowspan=9999>a</td></tr>"),
+        ("<table><tr>", "<td rowspan=9999 colspan=999>a</td>"),
+        ("<table>", "<tr><td colspan=999>a</td></tr>"),
+        ("<table>", "<tr><th colspan=2>a</th></tr>"),
+        ("<table>", "<tbody><tr><td>a</td></tr></tbody>"),
+        ("", "<table><td>a</table>"),
+    ],
+)
+def test_html_takes_linear_time(before, piece):
     def read(text: str) -> object:
         try:
             return convert(text + ">")
         except IngestError:  # nested too deeply
             return None
 
-    assert find_growth(read, [("", piece)], [""]) == []
+    assert find_growth(read, [(before, piece)], [""]) == []

@@ -32,6 +32,7 @@ def html_to_markdown(html: str) -> tuple[str, str]:
 
     from bs4 import BeautifulSoup, Comment, Declaration, Doctype, ProcessingInstruction
 
+    from meve.ingest._html_tables import unwrap_layouts
     from meve.ingest._html_writer import MarkdownWriter
 
     html = BLANKS.sub(lambda run: "\n\n" if "\n" in run[0] else " " * 64, html)
@@ -51,13 +52,14 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             if not element.find(CONTENT) and len("".join(element.get_text().split())) <= half:
                 element.decompose()
         for box in soup(["div", "aside", "blockquote"], class_=NOTE):
-            for heading in box(re.compile(r"^h[1-6]$")):
+            for heading in [*box(re.compile(r"^h[1-6]$")), *box("div", class_="title")]:
                 heading.name = "p"
                 heading.wrap(soup.new_tag("p"))
                 heading.name = "strong"
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         for remark in soup(string=lambda text: isinstance(text, markup)):
             remark.extract()
+        unwrap_layouts(soup)
         markdown = MarkdownWriter().convert_soup(soup)
     except RecursionError as cause:
         raise IngestError("HTML that is nested too deeply to be parsed") from cause
