@@ -3,7 +3,7 @@
 import pytest
 
 from meve.errors import IngestError
-from meve.ingest import Chunker, Chunking
+from meve.ingest import Chunker, Chunking, split_file
 from meve.ingest._html import html_to_markdown
 from meve.testing.fakes import WordCounter
 from tests.linear_time import find_growth
@@ -169,6 +169,36 @@ def test_title_of_a_note_in_a_layout_is_emphasised():
     assert convert(f"<div class='admonitionblock note'>{note}</div>") == "**Note**\n\nIt stings."
 
 
+def test_each_summary_with_its_details_is_a_passage():
+    items = [
+        f"<details><summary>Is there a lift {n}?</summary><p>{'Yes. ' * 9}</p>\n<p>No.</p></details>" for n in (1, 2)
+    ]
+    page = f"<h1>Hall</h1>\n{items[0]}\n{items[1]}\nThat is all."
+    assert convert(items[0]) == f"Is there a lift 1?\n:   {'Yes. ' * 8}Yes.\n\n    No."
+    passages = split_file(page, "a.html", Chunker(Chunking(tokens=32), WordCounter().count)).passages
+    assert [each.text.split("\n")[0] for each in passages] == [
+        "Is there a lift 1?",
+        "Is there a lift 2?",
+        "That is all.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<details><summary><h3>Old</h3></summary>text</details>x", "### Old\n\ntext\n\nx"),
+        ("<details><summary>Old</summary><h3>Fees</h3>text</details>", "Old\n\n### Fees\n\ntext"),
+        ("a<details>b</details>c", "a\n\nb\n\nc"),
+        ("<details><summary>a</summary><summary>b</summary>c</details>", "a\n:   b\n\n    c"),
+        ("<select><option>One</option>\n<option>Two<option>Three</select>", "One, Two, Three"),
+        ("a<aside>b</aside> <address>c</address><main>d</main>", "a\n\nb\n\nc\n\nd"),
+        ("<h2>a<aside>b</aside></h2>", "## a b"),
+    ],
+)
+def test_blocks_and_options_stand_apart(html, expected):
+    assert convert(html) == expected
+
+
 @pytest.mark.parametrize(
     ("before", "piece"),
     [
@@ -180,6 +210,10 @@ def test_title_of_a_note_in_a_layout_is_emphasised():
         ("", "a<p hidden>b</p>"),
         ("", "a<script>b</script>"),
         ("", "<p hidden>b"),
+        ("", "<details><summary>a</summary>b</details>"),
+        ("", "<details><summary>a</summary>"),
+        ("<select>", "<option>a"),
+        ("<select>", "<option>a</option>"),
         ("", "<td>"),
         ("", "<table><tr><td>"),
         ("<table>", "<tr><td rowspan=9999>a</td></tr>"),

@@ -51,8 +51,8 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
         _remove([*_find_hidden(soup), *soup(UNSEEN), *own_links])
         half = len("".join(soup.get_text().split())) / 2
-        for attribute in ({"class": NAVIGATION}, {"role": "navigation"}):
-            parts = [each for each in soup(PARTS, attribute) if not each.find(CONTENT)]
+        for attribute, value in (("class", NAVIGATION), ("role", re.compile("^navigation$"))):
+            parts = [each for each in soup(PARTS, {attribute: value}) if not each.find(CONTENT)]
             _remove([each for each in parts if len("".join(each.get_text().split())) <= half])
         for box in soup(["div", "aside", "blockquote"], class_=NOTE):
             for heading in [*box(re.compile(r"^h[1-6]$")), *box("div", class_="title")]:

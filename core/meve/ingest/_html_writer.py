@@ -1,11 +1,18 @@
 """Writes parsed HTML as Markdown, with rules of our own for elements that `markdownify` glues or drops."""
 
+import re
+from textwrap import indent
 from typing import Any
 
 from markdownify import MarkdownConverter
 
 from meve.ingest._html_tables import read_rows, write_table
 from meve.ingest._superscripts import write_subscript, write_superscript
+
+HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_BLOCKS = "address aside center details fieldset figure footer form header legend main summary"
+BLOCKS = frozenset(_BLOCKS.split())
+"""Elements that stand apart, but that `markdownify` takes for parts of a line."""
 
 
 class MarkdownWriter(MarkdownConverter):
@@ -17,11 +24,26 @@ class MarkdownWriter(MarkdownConverter):
         )  # fmt: skip
         self._cells: dict[int, str] = {}
         """The texts of cells by their ids, until their table is written."""
+        self._summaries: dict[int, str] = {}
+        """The texts of summaries by the ids of their `<details>`."""
 
-    def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401 - as markdownify has it
+    def process_text(self, el: Any, parent_tags: set[str]) -> str:  # noqa: ANN401 - as markdownify has it
+        """Leave out blanks beside a block."""
+        beside = (el.previous_sibling, el.next_sibling)
+        if "pre" not in parent_tags and not el.strip() and any(each and each.name in BLOCKS for each in beside):
+            return ""
+        text: str = super().process_text(el, parent_tags)  # type: ignore[misc]  # missing from its stubs
+        return text
+
+    def get_conv_fn(self, tag_name: str) -> Any:  # noqa: ANN401
+        """Return what writes an element."""
+        found = super().get_conv_fn(tag_name)  # type: ignore[misc]
+        return found or (_write_block if tag_name in BLOCKS else None)
+
+    def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401
         """Put the terms of one definition on adjacent lines."""
         before = el.find_previous_sibling()
-        term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
+        term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]
         return term.lstrip("\n") if before is not None and before.name == "dt" else term
 
     def convert_sup(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
@@ -43,3 +65,33 @@ class MarkdownWriter(MarkdownConverter):
     def convert_table(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         """Write what stands outside the cells, such as the caption, above the table."""
         return f"\n\n{text.strip()}\n\n{write_table(read_rows(el, self._cells))}\n\n"
+
+    def convert_summary(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401
+        """Keep a summary until its `<details>` are written."""
+        if el.parent.name != "details" or id(el.parent) in self._summaries:
+            return _write_block(el, text, parent_tags)
+        self._summaries[id(el.parent)] = text.strip()
+        return ""
+
+    def convert_details(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401
+        """Write a summary as a term and the rest as its definition, unless there are headings."""
+        summary, body = self._summaries.get(id(el), ""), text.strip()
+        if not summary or not body or "_inline" in parent_tags or HEADING.search(f"{summary}\n{body}"):
+            return _write_block(el, f"{summary}\n\n{body}", parent_tags)
+        return f"\n\n{' '.join(summary.split())}\n:{indent(body, '    ')[1:]}\n\n"
+
+    def convert_option(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
+        return f", {text}"
+
+    def convert_select(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
+        """Put commas between options."""
+        return f" {' '.join(text.split()).replace(' , ', ', ').strip(' ,')} "
+
+    convert_datalist = convert_select
+
+
+def _write_block(el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG001
+    words = text.strip()
+    if "_inline" in parent_tags:
+        return f" {' '.join(words.split())} "
+    return f"\n\n{words}\n\n" if words else ""
