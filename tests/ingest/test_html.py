@@ -169,6 +169,24 @@ def test_title_of_a_note_in_a_layout_is_emphasised():
     assert convert(f"<div class='admonitionblock note'>{note}</div>") == "**Note**\n\nIt stings."
 
 
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<a href='mailto:info@a.example?subject=Hi'>Write us </a>now", "Write us (info@a.example) now"),
+        ("<a href='MAILTO:info@a.example'><b>Info@a.example</b></a>", "**Info@a.example**"),
+        ("Ring<a href='tel:+49-30-123456'><img src='x'></a>", "Ring +49-30-123456"),
+        ("<a href='tel:+4930123456'>the office</a>", "the office (+4930123456)"),
+        ("<a href='tel:+4930123456'>030 / 12 34 56</a>", "030 / 12 34 56"),
+        ("<a href='mailto:a12345@12345'>12345</a>", "12345 (a12345@12345)"),
+        ("<a href='tel:112'>emergencies</a>", "emergencies (112)"),
+        ("<a href='mailto:?subject=Read'>Share</a> <a href='https://x@y.example'>it</a>", "Share it"),
+        ("<a href='mailto:a%40b.example'>us</a>", "us (a@b.example)"),
+    ],
+)
+def test_address_or_number_of_a_link_is_kept(html, expected):
+    assert convert(html) == expected
+
+
 def test_each_summary_with_its_details_is_a_passage():
     items = [
         f"<details><summary>Is there a lift {n}?</summary><p>{'Yes. ' * 9}</p>\n<p>No.</p></details>" for n in (1, 2)

@@ -27,7 +27,7 @@ NOTE = re.compile(r"^(admonition.*|note|tip|hint|info|important|warning|caution|
 def html_to_markdown(html: str) -> tuple[str, str]:
     """Return the text of a page as Markdown, and its title, which may be empty.
 
-    Links keep only their words, and images are dropped.
+    Links keep their words, and mail addresses and telephone numbers; images are dropped.
 
     Raises:
         IngestError: the page is nested too deeply for the parser.

@@ -3,6 +3,7 @@
 import re
 from textwrap import indent
 from typing import Any
+from urllib.parse import unquote
 
 from markdownify import MarkdownConverter
 
@@ -13,6 +14,11 @@ HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _BLOCKS = "address aside center details fieldset figure footer form header legend main summary"
 BLOCKS = frozenset(_BLOCKS.split())
 """Elements that stand apart, but that `markdownify` takes for parts of a line."""
+ADDRESS = re.compile(r"\s*(?:mailto|tel):([^?\s<>|]{1,200})", re.IGNORECASE)
+"""The target of a link that writes to an address or calls a number."""
+NO_DIGITS = re.compile(r"\D+")
+FEWEST_DIGITS = 5
+"""A text with fewer digits is no telephone number."""
 
 
 class MarkdownWriter(MarkdownConverter):
@@ -20,7 +26,7 @@ class MarkdownWriter(MarkdownConverter):
 
     def __init__(self) -> None:
         super().__init__(
-            heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False,
+            heading_style="atx", bullets="-", strip=["img"], escape_asterisks=False, escape_underscores=False,
         )  # fmt: skip
         self._cells: dict[int, str] = {}
         """The texts of cells by their ids, until their table is written."""
@@ -39,6 +45,15 @@ class MarkdownWriter(MarkdownConverter):
         """Return what writes an element."""
         found = super().get_conv_fn(tag_name)  # type: ignore[misc]
         return found or (_write_block if tag_name in BLOCKS else None)
+
+    def convert_a(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
+        """Keep a link's words, and the mail address or telephone number behind it."""
+        found = ADDRESS.match(el.get("href") or "")
+        address = " ".join(unquote(found[1]).split()) if found else ""
+        if not address or _holds(text, address):
+            return text
+        words = text.rstrip()
+        return f"{words} ({address}){text[len(words) :]}" if words else f" {address} "
 
     def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401
         """Put the terms of one definition on adjacent lines."""
@@ -88,6 +103,14 @@ class MarkdownWriter(MarkdownConverter):
         return f" {' '.join(text.split()).replace(' , ', ', ').strip(' ,')} "
 
     convert_datalist = convert_select
+
+
+def _holds(text: str, address: str) -> bool:
+    """Return whether a text holds an address or number; "030 1234" holds +49301234."""
+    if address.casefold() in text.casefold():
+        return True
+    digits = NO_DIGITS.sub("", text).lstrip("0")
+    return "@" not in address and len(digits) >= FEWEST_DIGITS and NO_DIGITS.sub("", address).endswith(digits)
 
 
 def _write_block(el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG001
