@@ -34,8 +34,9 @@ def html_to_markdown(html: str) -> tuple[str, str]:
     """
     import warnings
 
-    from bs4 import BeautifulSoup, Comment, Declaration, Doctype, ProcessingInstruction
+    from bs4 import Comment, Declaration, Doctype, ProcessingInstruction
 
+    from meve.ingest._html_parser import Page
     from meve.ingest._html_tables import unwrap_layouts
     from meve.ingest._html_writer import MarkdownWriter
 
@@ -46,7 +47,7 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         with warnings.catch_warnings():
             # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.
             warnings.simplefilter("ignore")
-            soup = BeautifulSoup(html, "html.parser")
+            soup = Page(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
         _remove([*_find_hidden(soup), *soup(UNSEEN), *own_links])
@@ -56,9 +57,10 @@ def html_to_markdown(html: str) -> tuple[str, str]:
             _remove([each for each in parts if len("".join(each.get_text().split())) <= half])
         for box in soup(["div", "aside", "blockquote"], class_=NOTE):
             for heading in [*box(re.compile(r"^h[1-6]$")), *box("div", class_="title")]:
+                strong = soup.new_tag("strong")
+                strong.extend(list(heading.contents))
+                heading.append(strong)
                 heading.name = "p"
-                heading.wrap(soup.new_tag("p"))
-                heading.name = "strong"
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         _remove(soup(string=lambda text: isinstance(text, markup)))
         unwrap_layouts(soup)

@@ -1,6 +1,7 @@
 """Writes parsed HTML as Markdown, with rules of our own for elements that `markdownify` glues or drops."""
 
 import re
+from collections import Counter
 from textwrap import indent
 from typing import Any
 from urllib.parse import unquote
@@ -26,10 +27,12 @@ class MarkdownWriter(MarkdownConverter):
 
     def __init__(self) -> None:
         super().__init__(
-            heading_style="atx", bullets="-", strip=["img"], escape_asterisks=False, escape_underscores=False,
+            heading_style="atx", strip=["img"], escape_asterisks=False, escape_underscores=False,
         )  # fmt: skip
         self._cells: dict[int, str] = {}
         """The texts of cells by their ids, until their table is written."""
+        self._items: Counter[int] = Counter()
+        """The items written of each list, by the list's id."""
         self._summaries: dict[int, str] = {}
         """The texts of summaries by the ids of their `<details>`."""
 
@@ -60,6 +63,15 @@ class MarkdownWriter(MarkdownConverter):
         before = el.find_previous_sibling()
         term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]
         return term.lstrip("\n") if before is not None and before.name == "dt" else term
+
+    def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
+        """Count the items of a list; `markdownify` reads all earlier items for each."""
+        count = self._items[id(el.parent)]
+        self._items[id(el.parent)] += 1
+        start = el.parent.get("start", "")
+        first = int(start[:9]) if start.isascii() and start.isdigit() else 1
+        bullet = f"{first + count}. " if el.parent.name == "ol" else "- "
+        return f"{bullet}{indent(words, ' ' * len(bullet))[len(bullet) :]}\n" if (words := text.strip()) else "\n"
 
     def convert_sup(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         return write_superscript(el, text)
