@@ -70,6 +70,11 @@ def test_headers_joined_by_spans_become_one_row():
     assert convert(page) == f"{head}| Hall | 6 | 40 |\n| Outside |  |  |\n| Roof | 5 | 30 |"
 
 
+def test_header_below_a_header_that_spans_it_is_part_of_the_head():
+    page = table("<th rowspan='2'>Room</th><th>Fee</th>", "<th>euro</th>", "<td>Hall</td><td>6</td>")
+    assert convert(page) == "| Room | Fee euro |\n| --- | --- |\n| Hall | 6 |"
+
+
 def test_first_row_without_headers_names_the_columns():
     assert convert(table("<td colspan='2'>Day</td>", "<td>1</td><td>2</td>")).startswith(
         "| Day |  |\n| --- | --- |\n| 1"
@@ -252,7 +257,7 @@ def test_list_is_numbered_from_its_start():
         ("", "<b><sup>1</sup></b>"),
         ("", "a<p hidden>b</p>"),
         ("", "a<script>b</script>"),
-        ("", "<p hidden>b"),
+        ("", "<div hidden>b"),
         ("", "<details><summary>a</summary>b</details>"),
         ("", "<details><summary>a</summary>"),
         ("<select>", "<option>a"),
