@@ -32,6 +32,7 @@ def convert(html: str) -> str:
         ("1<sup>st</sup>, XIX<sup>e</sup>, n<sup>th</sup>", "1st, XIXe, nth"),
         ("20<sup>o</sup>C, Na<sup>+</sup>, A<sup>\u00ae</sup>", "20\u00b0C, Na+, A\u00ae"),
         ("Lamp<sup>new</sup> <sub>price without VAT</sub>", "Lamp new price without VAT"),
+        ("*B*<sub>opt</sub> <sub>opt</sub>", "*B*_opt opt"),
         ("<p>25</p><p><sup>1</sup> Without VAT.</p>", "25\n\n^1 Without VAT."),
         ("<pre>2<sup>32</sup></pre>", "```\n2^32\n```"),
     ],
@@ -192,7 +193,7 @@ def test_address_or_number_of_a_link_is_kept(html, expected):
     assert convert(html) == expected
 
 
-def test_each_summary_with_its_details_is_a_passage():
+def test_each_question_with_its_details_is_a_passage():
     items = [
         f"<details><summary>Is there a lift {n}?</summary><p>{'Yes. ' * 9}</p>\n<p>No.</p></details>" for n in (1, 2)
     ]
@@ -210,9 +211,12 @@ def test_each_summary_with_its_details_is_a_passage():
     ("html", "expected"),
     [
         ("<details><summary><h3>Old</h3></summary>text</details>x", "### Old\n\ntext\n\nx"),
-        ("<details><summary>Old</summary><h3>Fees</h3>text</details>", "Old\n\n### Fees\n\ntext"),
+        ("<details><summary>Old?</summary><h3>Fees</h3>text</details>", "**Old?**\n\n### Fees\n\ntext"),
+        ("a<details><summary>Long\nlog</summary>text</details>", "a\n\n**Long log**\n\ntext"),
+        ("<details><summary><b>Old?</b></summary>text</details>", "**Old?**\n:   text"),
+        ("<details><summary><b>Old</b> log</summary>text</details>", "**Old** log\n\ntext"),
         ("a<details>b</details>c", "a\n\nb\n\nc"),
-        ("<details><summary>a</summary><summary>b</summary>c</details>", "a\n:   b\n\n    c"),
+        ("<details><summary>a?</summary><summary>b</summary>c</details>", "a?\n:   b\n\n    c"),
         ("<select><option>One</option>\n<option>Two<option>Three</select>", "One, Two, Three"),
         ("a<aside>b</aside> <address>c</address><main>d</main>", "a\n\nb\n\nc\n\nd"),
         ("<h2>a<aside>b</aside></h2>", "## a b"),

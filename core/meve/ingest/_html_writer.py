@@ -101,11 +101,14 @@ class MarkdownWriter(MarkdownConverter):
         return ""
 
     def convert_details(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401
-        """Write a summary as a term and the rest as its definition, unless there are headings."""
+        """Write a question as a term and its answer as the definition, and other summaries as lines above the rest."""
         summary, body = self._summaries.get(id(el), ""), text.strip()
-        if not summary or not body or "_inline" in parent_tags or HEADING.search(f"{summary}\n{body}"):
-            return _write_block(el, f"{summary}\n\n{body}", parent_tags)
-        return f"\n\n{' '.join(summary.split())}\n:{indent(body, '    ')[1:]}\n\n"
+        is_line = "_inline" not in parent_tags and bool(summary and body) and not HEADING.search(summary)
+        words = " ".join(summary.split())
+        if is_line and words.rstrip("*_` ").endswith("?") and not HEADING.search(body):
+            return f"\n\n{words}\n:{indent(body, '    ')[1:]}\n\n"
+        above = f"**{words}**" if is_line and "*" not in words else summary
+        return _write_block(el, f"{above}\n\n{body}", parent_tags)
 
     def convert_option(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         return f", {text}"

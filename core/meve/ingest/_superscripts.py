@@ -70,7 +70,8 @@ def _is_link(element: Any) -> bool:  # noqa: ANN401
 
 
 def _mark(sign: str, words: str, before: str, after: str) -> str:
-    if WORDS.fullmatch(words) and not (sign == "_" and words.isalpha()):
+    is_index = sign == "_" and words.isalpha() and bool(before[-1:].strip())
+    if WORDS.fullmatch(words) and not is_index:
         return f" {words}" if before[-1:].isalnum() else words
     return sign + _keep_apart(words if SIMPLE.fullmatch(words) else f"({words})", after)
 
