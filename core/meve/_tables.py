@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 _RULE = re.compile(r":?-+:?")
+_BAR = re.compile(r"(?<!\\)\|")
+_LAST_BAR = re.compile(r"(?<!\\)\|$")
 _NUMBER = re.compile(r"[+-]?[\d.,:%/-]+")
 _DELIMITERS = "\t;,"
 FEWEST_LINES = 3
@@ -12,12 +14,13 @@ FEWEST_LINES = 3
 
 
 def split_cells(line: str) -> list[str]:
-    """Return the cells of a table's row in Markdown.
+    r"""Return the cells of a table's row in Markdown; `\|` is a bar within a cell.
 
-    >>> split_cells("| Name | Weight |"), split_cells("Name | Weight")
-    (['Name', 'Weight'], ['Name', 'Weight'])
+    >>> split_cells("| Name | Weight |"), split_cells("Name | A\\| B")
+    (['Name', 'Weight'], ['Name', 'A| B'])
     """
-    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+    cells = _BAR.split(_LAST_BAR.sub("", line.strip().removeprefix("|")))
+    return [cell.strip().replace(r"\|", "|") for cell in cells]
 
 
 def is_head(above: str, line: str) -> bool:

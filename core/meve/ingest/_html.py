@@ -1,6 +1,7 @@
 """Converts HTML to Markdown, without scripts, styles and navigation."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from meve.errors import IngestError
@@ -13,6 +14,8 @@ PARTS = re.compile(r"^(?!(html|body|main|article)$)")
 """Elements that may be navigation: no element that holds the whole page."""
 NAVIGATION = re.compile(r"^(nav(bar|igation|header|footer|links?)?|breadcrumbs?|toc)$", re.IGNORECASE)
 """Classes and roles of elements that lead to other pages or sections."""
+INVISIBLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+"""An inline style that hides an element."""
 OWN_LINK = re.compile(r"\s*(?:[#\u00b6\u00a7\U0001f517]|(?:skip|jump) to [\w ]{1,40})\s*", re.IGNORECASE)
 """The text of a link from a heading to itself, or past the navigation."""
 BLANKS = re.compile(r"[ \t\n]{64,}+")
@@ -24,22 +27,18 @@ NOTE = re.compile(r"^(admonition.*|note|tip|hint|info|important|warning|caution|
 def html_to_markdown(html: str) -> tuple[str, str]:
     """Return the text of a page as Markdown, and its title, which may be empty.
 
-    Links keep only their words, and images are dropped.
+    Links keep their words, and mail addresses and telephone numbers; images are dropped.
 
     Raises:
         IngestError: the page is nested too deeply for the parser.
     """
     import warnings
 
-    from bs4 import BeautifulSoup, Comment, Declaration, Doctype, ProcessingInstruction
-    from markdownify import MarkdownConverter
+    from bs4 import Comment, Declaration, Doctype, ProcessingInstruction
 
-    class Converter(MarkdownConverter):
-        def convert_dt(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401 - as markdownify has it
-            """Put the terms of one definition on adjacent lines."""
-            before = el.find_previous_sibling()
-            term: str = super().convert_dt(el, text, parent_tags)  # type: ignore[misc]  # missing from its stubs
-            return term.lstrip("\n") if before is not None and before.name == "dt" else term
+    from meve.ingest._html_parser import Page
+    from meve.ingest._html_tables import unwrap_layouts
+    from meve.ingest._html_writer import MarkdownWriter
 
     html = BLANKS.sub(lambda run: "\n\n" if "\n" in run[0] else " " * 64, html)
     last = html.rfind(">") + 1
@@ -48,28 +47,68 @@ def html_to_markdown(html: str) -> tuple[str, str]:
         with warnings.catch_warnings():
             # BeautifulSoup warns about XHTML and about a page as short as a file name; both are intended.
             warnings.simplefilter("ignore")
-            soup = BeautifulSoup(html, "html.parser")
+            soup = Page(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
-        for element in [*soup(UNSEEN), *own_links]:
-            element.decompose()
+        _remove([*_find_hidden(soup), *soup(UNSEEN), *own_links])
         half = len("".join(soup.get_text().split())) / 2
-        for element in [*soup(PARTS, class_=NAVIGATION), *soup(PARTS, role="navigation")]:
-            if not element.find(CONTENT) and len("".join(element.get_text().split())) <= half:
-                element.decompose()
+        for attribute, value in (("class", NAVIGATION), ("role", re.compile("^navigation$"))):
+            parts = [each for each in soup(PARTS, {attribute: value}) if not each.find(CONTENT)]
+            _remove([each for each in parts if len("".join(each.get_text().split())) <= half])
         for box in soup(["div", "aside", "blockquote"], class_=NOTE):
-            for heading in box(re.compile(r"^h[1-6]$")):
+            for heading in [*box(re.compile(r"^h[1-6]$")), *box("div", class_="title")]:
+                strong = soup.new_tag("strong")
+                strong.extend(list(heading.contents))
+                heading.append(strong)
                 heading.name = "p"
-                heading.wrap(soup.new_tag("p"))
-                heading.name = "strong"
         markup = Comment | Declaration | Doctype | ProcessingInstruction
-        for remark in soup(string=lambda text: isinstance(text, markup)):
-            remark.extract()
-        converter = Converter(
-            heading_style="atx", bullets="-", strip=["a", "img"], escape_asterisks=False, escape_underscores=False,
-            table_infer_header=True,
-        )  # fmt: skip
-        markdown = converter.convert_soup(soup)
+        _remove(soup(string=lambda text: isinstance(text, markup)))
+        unwrap_layouts(soup)
+        markdown = MarkdownWriter().convert_soup(soup)
     except RecursionError as cause:
         raise IngestError("HTML that is nested too deeply to be parsed") from cause
     return markdown.strip(), title
+
+
+def _remove(elements: Sequence[Any]) -> None:
+    """Take elements out of their page in linear time; bs4's `decompose` reads all siblings for each."""
+    gone: set[int] = set()
+    parents = {}
+    for element in elements:
+        if id(element) in gone:
+            continue
+        gone.add(id(element))
+        last = element
+        for last in getattr(element, "descendants", ()):
+            gone.add(id(last))
+        before, after = element.previous_element, last.next_element
+        left, right = element.previous_sibling, element.next_sibling
+        if before is not None:
+            before.next_element = after
+        if after is not None:
+            after.previous_element = before
+        if left is not None:
+            left.next_sibling = right
+        if right is not None:
+            right.previous_sibling = left
+        parents[id(element.parent)] = element.parent
+    for parent in parents.values():
+        parent.contents = [child for child in parent.contents if id(child) not in gone]
+
+
+def _find_hidden(soup: Any) -> list[Any]:  # noqa: ANN401 - imported late
+    """Return the elements that a browser doesn't show, unless its search or a control such as a tab shows them."""
+    controls = soup(attrs={"aria-controls": True})
+    shown = {name for control in controls for name in control["aria-controls"].split()}
+
+    def is_hidden(element: Any) -> bool:  # noqa: ANN401
+        by_attribute = element.get("hidden", "until-found").strip().lower() != "until-found"
+        if not by_attribute and not INVISIBLE.search(element.get("style", "")):
+            return False
+        return (
+            element.name not in {"html", "body"}
+            and element.get("role") != "tabpanel"
+            and element.get("id") not in shown
+        )
+
+    return [element for element in soup(True) if is_hidden(element)]
