@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from meve.ingest._markup import ANCHORS, read_front_matter
+from meve.ingest._markup import ANCHORS
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
@@ -51,9 +51,14 @@ class Outline:
         return self.headings[bisect_right(self._starts, start - 1) : bisect_right(self._starts, end - 1)]
 
 
-def markdown_outline(text: str) -> Outline:
-    """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
-    rows, lines, front = text.split("\n"), _line_starts(text), read_front_matter(text)[0]
+def markdown_outline(text: str, front: int = 0) -> Outline:
+    """Return the headings of a Markdown text, without those in code, quotations, lists and front matter.
+
+    Args:
+        text: the whole text.
+        front: the number of lines of its front matter.
+    """
+    rows, lines = text.split("\n"), _line_starts(text)
     headings = []
     for token, inline in pairwise(_parser(blocks_only=True).parse(text)):
         if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:

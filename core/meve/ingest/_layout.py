@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from meve._tables import is_head, split_cells
 from meve.ingest._headings import Outline
-from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
+from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst
 from meve.ingest._questions import find_questions
 
 HEADING, ENTRY, BLOCK, LINE, GLUED = range(5)
@@ -75,20 +75,16 @@ class Line:
 
 
 class Layout:
-    """The lines of a text that aren't blank, in order."""
+    """The lines of a text that aren't blank, in order, without those of its front matter."""
 
-    def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
-        self.lines = list(_read_lines(text, rst=rst))
+    def __init__(self, text: str, outline: Outline, *, rst: bool, front: int = 0) -> None:
+        begin = sum(len(line) + 1 for line in text.split("\n", front)[:front])
+        self.lines = [line for line in _read_lines(text, rst=rst) if line.start >= begin]
         self._starts = [line.start for line in self.lines]
         self._text = text
-        self._front = 0
         if rst:
             mark_rst(self.lines)
         else:
-            count = read_front_matter(text)[0]
-            self._front = sum(len(line) + 1 for line in text.split("\n", count)[:count])
-            for line in self.lines[: bisect_left(self._starts, self._front)]:
-                line.is_markup = True
             mark_comments(text, self.lines)
         self._rank_lines(outline, rst=rst)
         self._find_terms(rst=rst)
@@ -127,8 +123,6 @@ class Layout:
         for line in self.lines:
             if heading := headings.get(line.start):
                 line.rank, body = (HEADING, heading.level), heading.body
-            elif above is not None and above.start < self._front <= line.start:
-                line.rank = (HEADING, 0)
             elif above is None or not (above.is_heading or _announces(above.text, rst=rst)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:

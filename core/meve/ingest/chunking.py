@@ -89,10 +89,11 @@ class Chunker:
         check = self._start_clock()
         file = name.rpartition("/")[2]
         if kind in {"markdown", "html", "rst", "notebook", "docx"} or (kind == "text" and lists_questions(text)):
-            title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
+            front, own_title = read_front_matter(text) if kind == "markdown" else (0, "")
+            title = own_title or title
             marked = text if kind == "rst" else hide_unclosed_fences(text)
-            outline = _read_outline(marked, kind)
-            layout = Layout(marked, outline, rst=kind == "rst")
+            outline = _read_outline(marked, kind, front)
+            layout = Layout(marked, outline, rst=kind == "rst", front=front)
             spans = list(self._cut_lines(text, layout, check))
             page = title if _count_outermost(outline) != 1 else ""
             return self._make_chunks(text, spans, outline, title or file, layout, page)
@@ -195,11 +196,11 @@ def took_too_long(max_seconds: float) -> str:
     return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
 
 
-def _read_outline(text: str, kind: FileKind) -> Outline:
-    """Return the headings; plain text has none."""
+def _read_outline(text: str, kind: FileKind, front: int) -> Outline:
+    """Return the headings after so many lines of front matter; plain text has none."""
     if kind == "text":
         return Outline(())
-    return rst_outline(text) if kind == "rst" else markdown_outline(text)
+    return rst_outline(text) if kind == "rst" else markdown_outline(text, front)
 
 
 def _count_outermost(outline: Outline) -> int:
