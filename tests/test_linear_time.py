@@ -193,6 +193,11 @@ READERS = {
     "html": split("html"),
     "rst": split("rst"),
     "text": split("txt"),
+    "mail": split("eml"),
+    "mail_body": lambda text: split("eml")(f"Subject: a\n\n{text}"),
+    "mail_page": lambda text: split("eml")(f"Content-Type: text/html\n\n{text}"),
+    "mail_from": lambda text: split("eml")(f"From: {text}"),
+    "mail_type": lambda text: split("eml")(f"Content-Type: text/plain; {text}"),
     "decode": lambda text: decode(text.replace("\x00", "").encode()),
 }
 
