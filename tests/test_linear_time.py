@@ -193,6 +193,7 @@ READERS = {
     "html": split("html"),
     "rst": split("rst"),
     "text": split("txt"),
+    "csv": lambda text: split("csv")(f"a,b,c\n1,2,3\n4,5,6\n{text}"),
     "mail": split("eml"),
     "mail_body": lambda text: split("eml")(f"Subject: a\n\n{text}"),
     "mail_page": lambda text: split("eml")(f"Content-Type: text/html\n\n{text}"),

@@ -51,6 +51,15 @@ class Outline:
         return self.headings[bisect_right(self._starts, start - 1) : bisect_right(self._starts, end - 1)]
 
 
+def line_starts(text: str) -> list[int]:
+    """Return the offset of each line of a text, and its length."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    starts[-1] = len(text)
+    return starts
+
+
 def markdown_outline(text: str, front: int = 0) -> Outline:
     """Return the headings of a Markdown text, without those in code, quotations, lists and front matter.
 
@@ -58,7 +67,7 @@ def markdown_outline(text: str, front: int = 0) -> Outline:
         text: the whole text.
         front: the number of lines of its front matter.
     """
-    rows, lines = text.split("\n"), _line_starts(text)
+    rows, lines = text.split("\n"), line_starts(text)
     headings = []
     for token, inline in pairwise(_parser(blocks_only=True).parse(text)):
         if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:
@@ -77,7 +86,7 @@ def markdown_outline(text: str, front: int = 0) -> Outline:
 
 def rst_outline(text: str) -> Outline:
     """Return the headings of a reStructuredText; levels follow the order in which adornments first appear."""
-    lines, starts = text.split("\n"), _line_starts(text)
+    lines, starts = text.split("\n"), line_starts(text)
     levels: dict[tuple[str, bool], int] = {}
     headings = []
     for over, title, line in _adorned(lines):
@@ -101,14 +110,6 @@ def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str]
             yield number - 1, (number, title), under
         elif not above.strip() and not lines[number][0].isspace():
             yield None, (number, title), under
-
-
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    starts[-1] = len(text)
-    return starts
 
 
 @cache

@@ -1,16 +1,16 @@
 """Splits a text into chunks along its structure; headings become titles."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import takewhile
 from time import monotonic
 
-from meve._tables import read_csv_header
+from meve._tables import read_csv_rows
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
-from meve.ingest._layout import Layout
+from meve.ingest._layout import Form, Layout
 from meve.ingest._line_cutter import LineCutter
 from meve.ingest._markup import hide_unclosed_fences, read_front_matter
 from meve.ingest._questions import lists_questions
@@ -22,7 +22,7 @@ TITLE_TOKENS = 40
 """Outer headings are dropped from a title that exceeds this many tokens."""
 JOINT = " › "
 TABLES = (".csv", ".tsv")
-"""The suffixes of tables whose columns are named in the titles of their later chunks."""
+"""The suffixes of tables, which are split between records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +88,13 @@ class Chunker:
         """
         check = self._start_clock()
         file = name.rpartition("/")[2]
-        if kind in {"markdown", "html", "rst", "notebook", "docx"} or (kind == "text" and lists_questions(text)):
+        form = _find_form(text, kind, name)
+        if form is not None:
             front, own_title = read_front_matter(text) if kind == "markdown" else (0, "")
             title = own_title or title
-            marked = text if kind == "rst" else hide_unclosed_fences(text)
-            outline = _read_outline(marked, kind, front)
-            layout = Layout(marked, outline, rst=kind == "rst", front=front)
+            marked = hide_unclosed_fences(text) if form in {"markdown", "text"} else text
+            outline = _read_outline(marked, form, front)
+            layout = Layout(marked, outline, form, front=front)
             spans = list(self._cut_lines(text, layout, check))
             page = title if _count_outermost(outline) != 1 else ""
             return self._make_chunks(text, spans, outline, title or file, layout, page)
@@ -102,11 +103,7 @@ class Chunker:
             spans = list(self._cut(text, check, "CodeSplitter", grammar))
         else:
             spans = list(self._cut(text, check, "TextSplitter"))
-        chunks = self._make_chunks(text, spans, Outline(()), title or file)
-        columns = read_csv_header(text) if name.lower().endswith(TABLES) else []
-        if not columns:
-            return chunks
-        return [*chunks[:1], *(replace(c, title=self._title([title or file, ", ".join(columns)])) for c in chunks[1:])]
+        return self._make_chunks(text, spans, Outline(()), title or file)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
@@ -196,11 +193,24 @@ def took_too_long(max_seconds: float) -> str:
     return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
 
 
-def _read_outline(text: str, kind: FileKind, front: int) -> Outline:
+def _find_form(text: str, kind: FileKind, name: str) -> Form | None:
+    """Return the markup of a text, by which it is split into lines; None for code, and for text without structure."""
+    if kind in {"markdown", "html", "notebook", "docx"}:
+        return "markdown"
+    if kind == "rst":
+        return "rst"
+    if kind != "text":
+        return None
+    if name.lower().endswith(TABLES) and read_csv_rows(text.split("\n"))[0]:
+        return "csv"
+    return "text" if lists_questions(text) else None
+
+
+def _read_outline(text: str, form: Form, front: int) -> Outline:
     """Return the headings after so many lines of front matter; plain text has none."""
-    if kind == "text":
-        return Outline(())
-    return rst_outline(text) if kind == "rst" else markdown_outline(text, front)
+    if form == "markdown":
+        return markdown_outline(text, front)
+    return rst_outline(text) if form == "rst" else Outline(())
 
 
 def _count_outermost(outline: Outline) -> int:
