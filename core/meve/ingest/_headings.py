@@ -89,7 +89,7 @@ def rst_outline(text: str) -> Outline:
     lines, starts = text.split("\n"), line_starts(text)
     levels: dict[tuple[str, bool], int] = {}
     headings = []
-    for over, title, line in _adorned(lines):
+    for over, title, line in find_underlined(lines):
         level = levels.setdefault((line[0], over is not None), len(levels) + 1)
         first = above = title[0] if over is None else over
         while above and (LABEL.match(lines[above - 1]) or not lines[above - 1].strip()):
@@ -99,7 +99,7 @@ def rst_outline(text: str) -> Outline:
     return Outline(headings)
 
 
-def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
+def find_underlined(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
     """Yield for each title the number of its overline, its own number and text, and its underline."""
     for number in range(len(lines) - 1):
         title, under = lines[number].strip(), lines[number + 1].rstrip()
