@@ -133,6 +133,13 @@ def test_passage_does_not_end_with_the_title_of_the_next(name, title, tokens):
     assert words == text.split(), "nothing is lost or twice"
 
 
+@pytest.mark.parametrize("text", ["", "\n\n", "\n \n1. CELLAR\n\n\n2. GARDEN\n\n \n"])
+def test_text_without_words_below_its_headings_is_split(text):
+    assert all(chunk for _, chunk in split(text))
+    blank = f"\n\n{text}ROOF\n\n{BODY}"
+    assert split(blank)[-1] == ("minutes.txt", f"{text}ROOF\n\n{BODY}".strip())
+
+
 def test_items_of_a_list_are_not_taken_for_titles():
     text = "\n\n".join(f"Item number {n}" for n in range(30))
     assert [chunk for _, chunk in split(text)] == ["\n\n".join(text.split("\n\n")[n : n + 10]) for n in (0, 10, 20)]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
 from time import monotonic
 
@@ -152,7 +152,7 @@ class Chunker:
         """Yield the offsets and texts of chunks; a line that may be a title at the end of one begins the next."""
         title: int | None = None
         last = spans[-1][0] + len(spans[-1][1]) if spans else 0
-        for (start, piece), (following, _) in zip(spans, [*spans[1:], (last, "")], strict=True):
+        for (start, piece), (following, _) in pairwise([*spans, (last, "")]):
             begin, end = start if title is None else title, start + len(piece)
             title = find_last_title(text[begin:end], text[end:following], text[following : min(last, following + 200)])
             title = title if title is None else begin + title
