@@ -193,6 +193,13 @@ READERS = {
     "html": split("html"),
     "rst": split("rst"),
     "text": split("txt"),
+    "text_sections": lambda text: split("txt")(f"1. CELLAR\n\nIt is full.\n\n{text}\n\n2. GARDEN\n\nIt is dry."),
+    "csv": lambda text: split("csv")(f"a,b,c\n1,2,3\n4,5,6\n{text}"),
+    "mail": split("eml"),
+    "mail_body": lambda text: split("eml")(f"Subject: a\n\n{text}"),
+    "mail_page": lambda text: split("eml")(f"Content-Type: text/html\n\n{text}"),
+    "mail_from": lambda text: split("eml")(f"From: {text}"),
+    "mail_type": lambda text: split("eml")(f"Content-Type: text/plain; {text}"),
     "decode": lambda text: decode(text.replace("\x00", "").encode()),
 }
 

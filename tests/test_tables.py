@@ -1,9 +1,11 @@
 """Test that each piece of a table keeps the names of its columns: when indexed, shortened, or packed by sentences."""
 
+import re
+
 import pytest
 
 from meve import Retriever
-from meve._tables import find_headers, read_csv_header, split_tables
+from meve._tables import find_headers, read_csv_header, read_csv_rows, split_tables
 from meve.components._sentence_splitter import split_passage
 from meve.ingest import Chunker, Chunking
 from meve.ingest._html import html_to_markdown
@@ -91,3 +93,31 @@ def test_text_that_is_no_table_is_left_whole(text):
 
 def test_quoted_fields_may_hold_the_delimiter():
     assert read_csv_header('a;"b;b";c\n1;"2;2";3\n4;5;6') == ["a", "b;b", "c"]
+
+
+RECORDS = "name,address,fee\n" + "".join(
+    f'"Shop {n}","Main street {n}\n\nFloor {n}: left\n90{n} Gent",{n}\n' for n in range(9)
+)
+
+
+@pytest.mark.parametrize("above", ["", "Shops of 2026,,\nas of May,,\n\n,,\n"])
+@pytest.mark.parametrize("overlap", [0, 8])
+def test_passages_of_csv_hold_whole_records(above, overlap):
+    chunker = Chunker(Chunking(tokens=30, overlap=overlap), WordCounter().count)
+    first, *others = chunker.split(above + RECORDS, "text", "shops.csv")
+    assert first.text.startswith(f"{above}name,address,fee\n")
+    assert len(others) > 1
+    for chunk in others:
+        assert chunk.title == "shops.csv › name, address, fee" or "name,address,fee\n" in chunk.text
+    for chunk in (first, *others):
+        assert re.fullmatch(r"90\d Gent\",\d", chunk.text.splitlines()[-1])
+    for chunk in others:
+        assert re.match(r'"Shop \d","Main|name,address,fee\n', chunk.text)
+    assert [any(f"Floor {n}:" in chunk.text for chunk in (first, *others)) for n in range(9)] == [True] * 9
+
+
+def test_columns_may_stand_below_a_title_but_not_among_rows():
+    rows = ["a,1,x", "b,2,y", "c,3,z"]
+    assert read_csv_rows(["Prices,,", "name,price,unit", *rows])[0] == ["name", "price", "unit"]
+    assert read_csv_rows(["a,1,x", "name,price,unit", *rows]) == ([], [])
+    assert read_csv_rows([*["note,,"] * 11, "name,price,unit", *rows]) == ([], [])

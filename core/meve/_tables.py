@@ -9,8 +9,10 @@ _BAR = re.compile(r"(?<!\\)\|")
 _LAST_BAR = re.compile(r"(?<!\\)\|$")
 _NUMBER = re.compile(r"[+-]?[\d.,:%/-]+")
 _DELIMITERS = "\t;,"
-FEWEST_LINES = 3
-"""The fewest lines of a text in CSV: a header and two rows."""
+FEWEST_ROWS = 3
+"""The fewest rows of a text in CSV: a header and two others."""
+MOST_ABOVE = 10
+"""The most rows above the header of a text in CSV."""
 
 
 def split_cells(line: str) -> list[str]:
@@ -31,28 +33,41 @@ def is_head(above: str, line: str) -> bool:
     return all(map(_RULE.fullmatch, rule)) and len(rule) == len(split_cells(above))
 
 
-def read_csv_header(text: str) -> list[str]:
-    """Return the names of the columns of a text in CSV, separated by tabs, semicolons or commas; empty for other texts.
+def read_csv_rows(lines: Sequence[str]) -> tuple[list[str], list[int]]:
+    """Return the columns of a text in CSV, and the numbers of the lines at which rows begin, that of the header first.
 
-    Each line is a row, all have as many fields, three or more (two with tabs), and none in the first is a number or
-    empty.
+    Fields are separated by tabs, semicolons or commas. All rows have as many fields, three or more (two with tabs), and
+    none in the header is a number or empty. Above the header may stand blank rows and those with a single value. Both
+    lists are empty for other texts.
     """
-    lines = [line for line in text.split("\n") if line.strip()]
-    if len(lines) < FEWEST_LINES:
-        return []
     for delimiter in _DELIMITERS:
         fewest = 2 if delimiter == "\t" else 3
-        if lines[0].count(delimiter) + 1 < fewest:
+        if not any(line.count(delimiter) + 1 >= fewest for line in lines[: MOST_ABOVE + 1]):
             continue
+        reader = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+        rows, starts, start = [], [], 0
         try:
-            rows = list(csv.reader(lines, delimiter=delimiter))
+            for row in reader:
+                if row:
+                    rows.append(row)
+                    starts.append(start)
+                start = reader.line_num
         except csv.Error:
             continue
-        names = [name.strip() for name in rows[0]]
-        has_names = all(name and not _NUMBER.fullmatch(name) for name in names)
-        if has_names and len(names) >= fewest and len(rows) == len(lines) and len({len(row) for row in rows}) == 1:
-            return names
-    return []
+        head = next((n for n, row in enumerate(rows) if sum(map(bool, row)) > 1), len(rows))
+        names = [name.strip() for name in rows[head]] if head < len(rows) else []
+        has_names = len(names) >= fewest and all(name and not _NUMBER.fullmatch(name) for name in names)
+        is_table = head <= MOST_ABOVE and len(rows) - head >= FEWEST_ROWS and len({len(r) for r in rows[head:]}) == 1
+        if has_names and is_table:
+            return names, starts[head:]
+    return [], []
+
+
+def read_csv_header(text: str) -> list[str]:
+    """Return the columns of a text in CSV whose lines are rows, the first of them the header; empty for others."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    names, starts = read_csv_rows(lines)
+    return names if len(starts) == len(lines) else []
 
 
 def split_tables(text: str) -> Iterator[tuple[str, bool]]:

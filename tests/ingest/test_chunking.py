@@ -257,7 +257,7 @@ def test_text_before_first_heading_is_titled_by_file():
 
 def test_heading_lookalikes_are_ignored():
     text = "---\nname: x\n---\n\n# Real *one*\n\n```\n# code\n```\n\n> # quoted\n\n- # listed\n\nSecond\n------\n"
-    assert [(h.level, h.title) for h in markdown_outline(text).headings] == [(1, "Real one"), (2, "Second")]
+    assert [(h.level, h.title) for h in markdown_outline(text, 3).headings] == [(1, "Real one"), (2, "Second")]
 
 
 def test_rst_levels_follow_order_of_adornments():
@@ -529,6 +529,19 @@ def test_front_matter_titles_the_file_and_is_no_passage():
     assert [(chunk.title, chunk.text) for chunk in chunks] == [("About bees", WORDS), ("Queens", WORDS)]
 
 
+@pytest.mark.parametrize("gap", ["\n", ""])
+@pytest.mark.parametrize("overlap", [0, 60])
+def test_short_front_matter_is_no_part_of_the_first_passage(gap, overlap):
+    text = f"---\ntitle: Sports hall\n---\n{gap}## Fees\n\n40 euro.\n\n## Term\n\nTwo weeks.\n"
+    (chunk,) = chunker(200, overlap).split(text, "markdown", "a.md")
+    assert (chunk.title, chunk.text) == ("Sports hall", text[text.index("## Fees") :].rstrip())
+
+
+def test_what_stands_between_rules_of_a_page_is_text():
+    (passage,) = split_file("<hr><p>Note: bees</p><hr><p>Wasps</p>", "a.html", chunker()).passages
+    assert "Note: bees" in passage.text
+
+
 def test_title_of_a_page_stands_before_headings_of_which_none_is_above_all():
     def titles(headings: str) -> list[str]:
         body = "".join(f"{heading}\n\n{WORDS}\n\n" for heading in headings.split("|"))
@@ -560,10 +573,12 @@ def front_metadata(front: str) -> dict[str, object]:
 
 
 def test_plain_values_of_front_matter_are_metadata():
-    front = "title: Bees\nlang: en\nyear: 2024\nnorth: NO\ndraft: false\nday: 2024-05-01\ntags: [hive, queen]\n"
+    front = "lang: en\nyear: 2024\nnorth: NO\ndraft: false\nday: 2024-05-01\ntags: [hive, queen]\n"
     assert front_metadata(front) == {
         "lang": "en", "year": 2024, "north": "NO", "draft": False, "day": "2024-05-01", "tags": ["hive", "queen"]
     }  # fmt: skip
+    (passage,) = split_file(f"---\ntitle: Hive\n---\n\n# Bees\n\n{WORDS}\n", "a.md", chunker()).passages
+    assert (passage.title, passage.metadata["title"]) == ("Bees", "Hive"), "the heading takes the title's place"
     (passage,) = split_file(f"---\nsource: elsewhere\nkind: x\n---\n\n{WORDS}\n", "a.md", chunker()).passages
     assert (passage.metadata["source"], passage.metadata["kind"]) == ("a.md", "markdown"), "the place is the file's"
 

@@ -202,12 +202,12 @@ def test_missing_extra_is_named(tmp_path, retriever, monkeypatch, package, kind)
 
 def test_slow_conversion_is_stopped_and_the_next_file_is_read(converter):
     slow = "<table><tr><td>" * 3_000 + "x"
-    assert converter.convert(b"<p>Bees</p>", "html") == ("Bees", "")
+    assert converter.convert(b"<p>Bees</p>", "html").text == "Bees"
     converter.max_seconds = 0.01
     with pytest.raises(IngestError, match=r"^takes too long: more than 0.01 seconds"):
         converter.convert(slow.encode() * 50, "html")
     converter.max_seconds = 60
-    assert converter.convert(b"<p>Bees</p>", "html") == ("Bees", "")
+    assert converter.convert(b"<p>Bees</p>", "html").text == "Bees"
 
 
 def test_conversion_that_ends_its_process_raises(converter):
@@ -222,7 +222,7 @@ def test_conversion_that_ends_its_process_raises(converter):
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system doesn't limit the memory of a process")
 def test_conversion_takes_limited_memory():
     with Converter(15, max_memory=50 << 20) as small:
-        assert small.convert(b"<p>Bees</p>", "html") == ("Bees", "")
+        assert small.convert(b"<p>Bees</p>", "html").text == "Bees"
         with pytest.raises(
             IngestError, match=r"^takes more than 50 MiB of memory|^its reader stopped|^takes too long"
         ):  # in time

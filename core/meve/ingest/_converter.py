@@ -5,29 +5,37 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from threading import Event, Timer
 from typing import IO, Any, Literal, Self
 
 from meve.errors import IngestError, MeveError
+from meve.ingest._converted_text import ConvertedText
 from meve.ingest._documents import docx_to_markdown, pdf_to_text
 from meve.ingest._html import html_to_markdown
+from meve.ingest._mail import read_mail
 from meve.ingest.chunking import took_too_long
 
-ConvertedKind = Literal["html", "pdf", "docx"]
+ConvertedKind = Literal["html", "pdf", "docx", "mail"]
 MAX_MEMORY = 2 << 30
 """The memory that converting a file may take, in bytes, where the system can limit it (Linux)."""
 
 
-def convert(data: bytes, kind: ConvertedKind) -> tuple[str, str]:
-    """Return the text of a file, Markdown except for PDF, and its title, which may be empty.
+def convert(data: bytes, kind: ConvertedKind) -> ConvertedText:
+    """Return the text of a file.
 
     Raises:
         MissingExtraError: the package that reads this kind isn't installed.
         IngestError: the file can't be converted.
     """
+    if kind == "mail":
+        return read_mail(data)
     if kind == "html":
-        return html_to_markdown(data.decode())
-    return (pdf_to_text(data) if kind == "pdf" else docx_to_markdown(data)), ""
+        text, title = html_to_markdown(data.decode())
+        return ConvertedText(text=text, title=title)
+    if kind == "pdf":
+        return ConvertedText(text=pdf_to_text(data), is_markdown=False)
+    return ConvertedText(text=docx_to_markdown(data))
 
 
 class Converter:
@@ -49,7 +57,7 @@ class Converter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def convert(self, data: bytes, kind: ConvertedKind) -> tuple[str, str]:
+    def convert(self, data: bytes, kind: ConvertedKind) -> ConvertedText:
         """Return what `convert` returns.
 
         Raises:
@@ -77,7 +85,8 @@ class Converter:
             timer.cancel()
         if "error" in answer:
             raise IngestError(answer["error"])
-        return text.decode(), answer["title"]
+        del answer["size"]
+        return ConvertedText(text=text.decode(), **{**answer, "complaints": tuple(answer["complaints"])})
 
     def close(self) -> None:
         """Stop the process."""
@@ -118,8 +127,9 @@ def serve(max_memory: int) -> None:
         while True:
             request, data = _receive(source)
             try:
-                text, title = convert(data, request["kind"])
-                _send(answers, {"title": title}, text.encode("utf-8", "replace"))
+                about = asdict(convert(data, request["kind"]))
+                text = about.pop("text")
+                _send(answers, about, text.encode("utf-8", "replace"))
             except MeveError as error:
                 _send(answers, {"error": str(error)}, b"")
             except MemoryError:
@@ -135,7 +145,7 @@ def _limit_memory(size: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (used + size, used + size))
 
 
-def _send(stream: IO[bytes] | None, message: dict[str, str], data: bytes) -> None:
+def _send(stream: IO[bytes] | None, message: dict[str, Any], data: bytes) -> None:
     assert stream is not None
     stream.write(json.dumps({**message, "size": len(data)}).encode() + b"\n" + data)
     stream.flush()

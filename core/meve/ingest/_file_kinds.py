@@ -3,7 +3,7 @@
 from pathlib import PurePosixPath
 from typing import Literal
 
-FileKind = Literal["text", "markdown", "html", "rst", "code", "jsonl", "notebook", "pdf", "docx"]
+FileKind = Literal["text", "markdown", "html", "rst", "code", "jsonl", "notebook", "pdf", "docx", "mail"]
 
 SUFFIXES: dict[str, FileKind] = {
     ".md": "markdown",
@@ -19,6 +19,7 @@ SUFFIXES: dict[str, FileKind] = {
     ".ipynb": "notebook",
     ".pdf": "pdf",
     ".docx": "docx",
+    ".eml": "mail",
 }
 """The file kind of each suffix with a structure of its own."""
 

@@ -9,16 +9,15 @@ from meve.ingest._markup import read_front_matter
 
 LONGEST = 4_000
 """The most characters of front matter that is read."""
-TITLE = "title"
-"""The key that becomes the title of the passages, and isn't metadata."""
 
 
 def read_front_metadata(text: str) -> dict[str, Any]:
     """Return the plain values of a Markdown text's front matter by name; none if it isn't YAML.
 
     Plain are texts, finite numbers, integers of 64 bits, booleans, dates and times (as ISO texts), and lists of these.
-    Other values, the title, blank names, names that begin with `meve.`, and texts with NUL or single surrogates are
-    left out. Front matter of more than 4,000 characters isn't read, since each passage of the file gets a copy.
+    Other values, blank names, names that begin with `meve.`, and texts with NUL or single surrogates are left out. The
+    title is kept, since a heading may stand in its place in the titles of passages. Front matter of more than 4,000
+    characters isn't read, since each passage of the file gets a copy.
     """
     count = read_front_matter(text)[0]
     front = "\n".join(text.split("\n", count)[1 : count - 1]) if count else ""
@@ -38,7 +37,7 @@ def _is_name(name: object) -> bool:
     """Return whether metadata may have this name."""
     if not isinstance(name, str) or not name.strip() or not _is_storable(name):
         return False
-    return name != TITLE and not name.startswith("meve.")
+    return not name.startswith("meve.")
 
 
 def _is_storable(text: str) -> bool:

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from meve.ingest._markup import ANCHORS, read_front_matter
+from meve.ingest._markup import ANCHORS
 
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
@@ -51,9 +51,23 @@ class Outline:
         return self.headings[bisect_right(self._starts, start - 1) : bisect_right(self._starts, end - 1)]
 
 
-def markdown_outline(text: str) -> Outline:
-    """Return the headings of a Markdown text, without those in code, quotations, lists and front matter."""
-    rows, lines, front = text.split("\n"), _line_starts(text), read_front_matter(text)[0]
+def line_starts(text: str) -> list[int]:
+    """Return the offset of each line of a text, and its length."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    starts[-1] = len(text)
+    return starts
+
+
+def markdown_outline(text: str, front: int = 0) -> Outline:
+    """Return the headings of a Markdown text, without those in code, quotations, lists and front matter.
+
+    Args:
+        text: the whole text.
+        front: the number of lines of its front matter.
+    """
+    rows, lines = text.split("\n"), line_starts(text)
     headings = []
     for token, inline in pairwise(_parser(blocks_only=True).parse(text)):
         if token.type != "heading_open" or token.level or not token.map or token.map[0] < front:
@@ -72,10 +86,10 @@ def markdown_outline(text: str) -> Outline:
 
 def rst_outline(text: str) -> Outline:
     """Return the headings of a reStructuredText; levels follow the order in which adornments first appear."""
-    lines, starts = text.split("\n"), _line_starts(text)
+    lines, starts = text.split("\n"), line_starts(text)
     levels: dict[tuple[str, bool], int] = {}
     headings = []
-    for over, title, line in _adorned(lines):
+    for over, title, line in find_underlined(lines):
         level = levels.setdefault((line[0], over is not None), len(levels) + 1)
         first = above = title[0] if over is None else over
         while above and (LABEL.match(lines[above - 1]) or not lines[above - 1].strip()):
@@ -85,7 +99,7 @@ def rst_outline(text: str) -> Outline:
     return Outline(headings)
 
 
-def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
+def find_underlined(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str], str]]:
     """Yield for each title the number of its overline, its own number and text, and its underline."""
     for number in range(len(lines) - 1):
         title, under = lines[number].strip(), lines[number + 1].rstrip()
@@ -96,14 +110,6 @@ def _adorned(lines: Sequence[str]) -> Iterator[tuple[int | None, tuple[int, str]
             yield number - 1, (number, title), under
         elif not above.strip() and not lines[number][0].isspace():
             yield None, (number, title), under
-
-
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    for line in text.split("\n"):
-        starts.append(starts[-1] + len(line) + 1)
-    starts[-1] = len(text)
-    return starts
 
 
 @cache

@@ -4,16 +4,19 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from meve._tables import is_head, split_cells
-from meve.ingest._headings import Outline
-from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst, read_front_matter
+from meve._tables import is_head, read_csv_rows, split_cells
+from meve.ingest._headings import Outline, line_starts
+from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst
 from meve.ingest._questions import find_questions
 
 HEADING, ENTRY, BLOCK, LINE, GLUED = range(5)
 """A line begins a section, an entry of a list of definitions or questions (or what follows the list) or a block, stands
 within a block, or belongs to the line above. Texts are cut at the lowest of these, at the least indented lines first,
 and never before a glued line."""
+Form = Literal["markdown", "rst", "text", "csv"]
+"""The markup of a text."""
 MAX_DEPTH = 40
 """Columns of indentation that count, since every column may cost one level of recursion."""
 ANNOUNCEMENT = re.compile(r".*:\s*$|\s*#{1,6} |\s*(\*\*?|__?)\S.*\1\s*$")
@@ -75,25 +78,32 @@ class Line:
 
 
 class Layout:
-    """The lines of a text that aren't blank, in order."""
+    """The lines of a text that aren't blank, in order.
 
-    def __init__(self, text: str, outline: Outline, *, rst: bool) -> None:
-        self.lines = list(_read_lines(text, rst=rst))
+    Args:
+        text: the whole text.
+        outline: its headings.
+        form: the markup of the text.
+        front: the number of lines of its front matter, which are left out.
+    """
+
+    def __init__(self, text: str, outline: Outline, form: Form, *, front: int = 0) -> None:
+        begin = sum(len(line) + 1 for line in text.split("\n", front)[:front])
+        self.lines = [line for line in _read_lines(text, form) if line.start >= begin]
         self._starts = [line.start for line in self.lines]
         self._text = text
-        self._front = 0
-        if rst:
+        if form == "csv":
+            self._find_records()
+            return
+        if form == "rst":
             mark_rst(self.lines)
-        else:
-            count = read_front_matter(text)[0]
-            self._front = sum(len(line) + 1 for line in text.split("\n", count)[:count])
-            for line in self.lines[: bisect_left(self._starts, self._front)]:
-                line.is_markup = True
+        elif form == "markdown":
             mark_comments(text, self.lines)
-        self._rank_lines(outline, rst=rst)
-        self._find_terms(rst=rst)
+        self._rank_lines(outline, rst=form == "rst")
+        if form != "text":
+            self._find_terms(rst=form == "rst")
         self._find_questions()
-        if not rst:
+        if form == "markdown":
             self._find_tables()
 
     def terms(self, offset: int) -> tuple[str, ...]:
@@ -121,14 +131,22 @@ class Layout:
             end = self.lines[last - 1].start + len(self.lines[last - 1].text.rstrip())
         return start, end
 
+    def _find_records(self) -> None:
+        """Keep the lines of each record of a text in CSV together, and name the columns of all but the first."""
+        columns, numbers = read_csv_rows(self._text.split("\n"))
+        offsets = line_starts(self._text)
+        head, first, *others = (offsets[number] for number in numbers)
+        begins = {head, *others}
+        for line in self.lines:
+            line.rank = (LINE if line.start in begins or line.start < head else GLUED, 0)
+            line.header = ", ".join(columns) if line.start >= first else ""
+
     def _rank_lines(self, outline: Outline, *, rst: bool) -> None:
         headings = {heading.start: heading for heading in outline.headings}
         above, body = None, 0
         for line in self.lines:
             if heading := headings.get(line.start):
                 line.rank, body = (HEADING, heading.level), heading.body
-            elif above is not None and above.start < self._front <= line.start:
-                line.rank = (HEADING, 0)
             elif above is None or not (above.is_heading or _announces(above.text, rst=rst)):
                 depth = min(line.depth, MAX_DEPTH)
                 if line.after_blank:
@@ -214,7 +232,7 @@ def _may_be_term(line: Line, column: int) -> bool:
     return line.depth == column and not line.is_heading and not line.text.lstrip().startswith("|")
 
 
-def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
+def _read_lines(text: str, form: Form) -> Iterator[Line]:
     start, column, fence, after_blank = 0, 0, "", True
     inner = 0  # the column at which the text of the outermost list item begins, or 0 outside lists
     for line in text.split("\n"):
@@ -227,7 +245,7 @@ def _read_lines(text: str, *, rst: bool) -> Iterator[Line]:
                     fence, is_markup, closes = "", True, True
                 in_fence = not is_markup
                 depth = max(depth, column) + column + 1
-            elif not rst:
+            elif form in {"markdown", "text"}:
                 if depth < inner or not inner:
                     item = ITEM.match(line)
                     inner = item.end() if item else 0

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from meve.errors import IngestError
+from meve.ingest._converted_text import ConvertedText
+from meve.ingest._converter import convert
 from meve.ingest._file_kinds import find_kind, find_language
 from meve.ingest._front_matter import read_front_metadata
 from meve.ingest._grammars import load_grammar
-from meve.ingest._html import html_to_markdown
 from meve.ingest._jsonl import read_jsonl_passages
 from meve.ingest._notebook import notebook_to_markdown
 from meve.ingest.chunking import Chunker
@@ -19,7 +20,7 @@ class FilePassages:
 
     passages: tuple[Passage, ...]
     complaints: tuple[str, ...] = ()
-    """The invalid lines that were left out, each with the reason."""
+    """What was left out: invalid lines, each with the reason, and the attachments of a mail."""
     missing_grammar: str = ""
     """The language whose grammar isn't installed, so that the file was split as plain text."""
 
@@ -28,8 +29,8 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
     """Return the passages of a file. Ids are `source#1`, `source#2`, …, unless a JSONL row sets its own.
 
     Metadata: `source`; `kind`; `chunk`, from 1; `start` and `end`, character offsets into the file's text, or into the
-    text made from HTML, a notebook, PDF or Word; and the front matter of Markdown. For JSONL: `source`, `kind`,
-    `line` and the row's other keys.
+    text made from HTML, a notebook, a mail, PDF or Word; and the front matter of Markdown, or the headers of a mail.
+    For JSONL: `source`, `kind`, `line` and the row's other keys.
 
     Args:
         text: as `read_text` returns it.
@@ -37,24 +38,24 @@ def split_file(text: str, source: str, chunker: Chunker) -> FilePassages:
         chunker: splits the text.
 
     Raises:
-        IngestError: the HTML can't be parsed, the notebook is broken, no line of the JSONL is valid, or the file isn't
-            text.
+        IngestError: the HTML or the mail can't be parsed, the notebook is broken, no line of the JSONL is valid, or the
+            file isn't text.
     """
-    kind, title = find_kind(source), ""
-    if kind == "html":
-        text, title = html_to_markdown(text)
-    elif kind in ("pdf", "docx"):
+    kind = find_kind(source)
+    if kind in ("pdf", "docx"):
         raise IngestError(f"not text: {kind}; `ingest` reads such files")
-    return split_text(text, title, source, chunker)
+    if kind == "html" or kind == "mail":
+        return split_text(convert(text.encode(), kind), source, chunker)
+    return split_text(ConvertedText(text=text), source, chunker)
 
 
-def split_text(text: str, title: str, source: str, chunker: Chunker) -> FilePassages:
-    """Return the passages of a file, as `split_file` does, from the text made from it, if it is HTML, PDF or Word.
+def split_text(file: ConvertedText, source: str, chunker: Chunker) -> FilePassages:
+    """Return the passages of a file, as `split_file` does, from its text or the text made from it.
 
     Raises:
         IngestError: the notebook is broken, or no line of the JSONL is valid.
     """
-    kind = find_kind(source)
+    kind, text = find_kind(source), file.text
     if kind == "jsonl":
         rows, complaints = read_jsonl_passages(text, source)
         if complaints and not rows:
@@ -62,12 +63,13 @@ def split_text(text: str, title: str, source: str, chunker: Chunker) -> FilePass
         return FilePassages(passages=tuple(rows), complaints=tuple(complaints))
     if kind == "notebook":
         text = notebook_to_markdown(text)
-    front = read_front_metadata(text) if kind == "markdown" else {}
+    about = read_front_metadata(text) if kind == "markdown" else file.metadata
+    form = kind if kind != "mail" else "html" if file.is_markdown else "text"
     passages = []
-    for number, chunk in enumerate(chunker.split(text, kind, source, title), start=1):
+    for number, chunk in enumerate(chunker.split(text, form, source, file.title), start=1):
         place = {"source": source, "start": chunk.start, "end": chunk.end, "chunk": number, "kind": kind}
-        metadata = {**front, **place}
+        metadata = {**about, **place}
         passages.append(Passage(id=f"{source}#{number}", text=chunk.text, title=chunk.title, metadata=metadata))
     language = find_language(source)
     missing = language if language and load_grammar(language) is None else ""
-    return FilePassages(passages=tuple(passages), missing_grammar=missing)
+    return FilePassages(passages=tuple(passages), complaints=file.complaints, missing_grammar=missing)

@@ -1,28 +1,32 @@
 """Splits a text into chunks along its structure; headings become titles."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from pathlib import PurePosixPath
 from time import monotonic
 
-from meve._tables import read_csv_header
+from meve._tables import read_csv_rows
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
 from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
-from meve.ingest._layout import Layout
-from meve.ingest._line_cutter import LineCutter
+from meve.ingest._layout import Form, Layout
+from meve.ingest._line_cutter import SECTION_SHARE, LineCutter
 from meve.ingest._markup import hide_unclosed_fences, read_front_matter
 from meve.ingest._questions import lists_questions
 from meve.ingest._slices import iter_slices
+from meve.ingest._text_headings import find_last_title, text_outline
 
 CHARS_PER_TOKEN = 20
 """Characters that count as at least one token: WordPiece counts a very long word as one, and blanks as none."""
 TITLE_TOKENS = 40
 """Outer headings are dropped from a title that exceeds this many tokens."""
 JOINT = " › "
+TEXTS = ("", ".txt", ".text")
+"""The suffixes of plain texts that may have headings."""
 TABLES = (".csv", ".tsv")
-"""The suffixes of tables whose columns are named in the titles of their later chunks."""
+"""The suffixes of tables, which are split between records."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,24 +92,24 @@ class Chunker:
         """
         check = self._start_clock()
         file = name.rpartition("/")[2]
-        if kind in {"markdown", "html", "rst", "notebook", "docx"} or (kind == "text" and lists_questions(text)):
-            title = (read_front_matter(text)[1] if kind == "markdown" else "") or title
-            marked = text if kind == "rst" else hide_unclosed_fences(text)
-            outline = _read_outline(marked, kind)
-            layout = Layout(marked, outline, rst=kind == "rst")
+        form = _find_form(text, kind, name)
+        if form is not None:
+            front, own_title = read_front_matter(text) if kind == "markdown" else (0, "")
+            marked = hide_unclosed_fences(text) if form in {"markdown", "text"} else text
+            outline = _read_outline(marked, form, front, name)
+            title = own_title or title or (file if form == "text" and outline.headings else "")
+            layout = Layout(marked, outline, form, front=front)
             spans = list(self._cut_lines(text, layout, check))
             page = title if _count_outermost(outline) != 1 else ""
             return self._make_chunks(text, spans, outline, title or file, layout, page)
         language = find_language(name) if kind == "code" else None
         if language is not None and (grammar := load_grammar(language)) is not None:
             spans = list(self._cut(text, check, "CodeSplitter", grammar))
-        else:
-            spans = list(self._cut(text, check, "TextSplitter"))
-        chunks = self._make_chunks(text, spans, Outline(()), title or file)
-        columns = read_csv_header(text) if name.lower().endswith(TABLES) else []
-        if not columns:
-            return chunks
-        return [*chunks[:1], *(replace(c, title=self._title([title or file, ", ".join(columns)])) for c in chunks[1:])]
+            return self._make_chunks(text, spans, Outline(()), title or file)
+        outline = _read_outline(text, "text", 0, name)
+        spans = list(self._cut_sections(text, outline, check))
+        page = (title or file) if outline.headings and _count_outermost(outline) != 1 else ""
+        return self._make_chunks(text, spans, outline, title or file, page=page)
 
     def size(self, text: str) -> int:
         """Return how much of the chunk size a text takes, in tokens."""
@@ -130,6 +134,34 @@ class Chunker:
         for start, part in iter_slices(text):
             check()
             yield from ((start + n, piece) for n, piece in splitter.chunk_indices(part))
+
+    def _cut_sections(self, text: str, outline: Outline, check: Callable[[], None]) -> Iterator[tuple[int, str]]:
+        """Yield the offsets and texts of chunks of a plain text; only tiny sections share one."""
+        limit = self.chunking.tokens // SECTION_SHARE
+        ends = [*(heading.start for heading in outline.headings if heading.start), len(text)]
+        start = 0
+        for end, following in zip(ends, [*ends[1:], None], strict=True):
+            if following is None or self.size(text[start:following]) > limit:
+                spans = [(start + n, piece) for n, piece in self._cut(text[start:end], check, "TextSplitter")]
+                yield from self._move_titles(text, spans, check)
+                start = end
+
+    def _move_titles(
+        self, text: str, spans: Sequence[tuple[int, str]], check: Callable[[], None]
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the offsets and texts of chunks; a line that may be a title at the end of one begins the next."""
+        title: int | None = None
+        last = spans[-1][0] + len(spans[-1][1]) if spans else 0
+        for (start, piece), (following, _) in pairwise([*spans, (last, "")]):
+            begin, end = start if title is None else title, start + len(piece)
+            title = find_last_title(text[begin:end], text[end:following], text[following : min(last, following + 200)])
+            title = title if title is None else begin + title
+            whole = text[begin : end if title is None else title]
+            if self.size(whole.strip()) <= self.chunking.tokens:
+                yield from [(begin, whole)] if whole.strip() else []
+            else:
+                glued = text[begin:start].replace("\n", " ") + text[start : begin + len(whole)]
+                yield from ((begin + n, part) for n, part in self._cut(glued, check, "TextSplitter"))
 
     def _cut_lines(self, text: str, layout: Layout, check: Callable[[], None]) -> Iterator[tuple[int, str]]:
         """Yield the offsets and texts of chunks: whole lines, or sentences of glued lines that exceed the size."""
@@ -195,11 +227,26 @@ def took_too_long(max_seconds: float) -> str:
     return f"takes too long: more than {max_seconds:g} seconds; split it, or allow more with max_seconds"
 
 
-def _read_outline(text: str, kind: FileKind) -> Outline:
-    """Return the headings; plain text has none."""
-    if kind == "text":
-        return Outline(())
-    return rst_outline(text) if kind == "rst" else markdown_outline(text)
+def _find_form(text: str, kind: FileKind, name: str) -> Form | None:
+    """Return the markup of a text, by which it is split into lines; None for code, and for text without structure."""
+    if kind in {"markdown", "html", "notebook", "docx"}:
+        return "markdown"
+    if kind == "rst":
+        return "rst"
+    if kind != "text":
+        return None
+    if name.lower().endswith(TABLES) and read_csv_rows(text.split("\n"))[0]:
+        return "csv"
+    return "text" if lists_questions(text) else None
+
+
+def _read_outline(text: str, form: Form, front: int, name: str) -> Outline:
+    """Return the headings of a file's text after so many lines of front matter."""
+    if form == "markdown":
+        return markdown_outline(text, front)
+    if form == "rst":
+        return rst_outline(text)
+    return text_outline(text) if form == "text" and PurePosixPath(name).suffix.lower() in TEXTS else Outline(())
 
 
 def _count_outermost(outline: Outline) -> int:

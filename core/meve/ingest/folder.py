@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from meve.clock import Clock, SystemClock
 from meve.errors import ConfigurationError, IngestError
+from meve.ingest._converted_text import ConvertedText
 from meve.ingest._converter import Converter
 from meve.ingest._file_kinds import find_kind
 from meve.ingest._file_readers import MAX_BYTES, FileData, decode, read_data, read_status
@@ -199,18 +200,18 @@ class IngestRun:
         return self._read(source, file, old)
 
     def _read(self, source: str, file: FileData, old: SourceRecord | None) -> None:
-        kind, title = find_kind(source), ""
-        if kind == "pdf" or kind == "docx":
-            text, title = self.converter.convert(file.data, kind)
+        kind = find_kind(source)
+        if kind == "pdf" or kind == "docx" or kind == "mail":
+            converted = self.converter.convert(file.data, kind)
         else:
             text = decode(file.data)
-            if kind == "html":
-                text, title = self.converter.convert(text.encode(), kind)
-        split = split_text(text, title, source, self.chunker)
+            is_page = kind == "html"
+            converted = self.converter.convert(text.encode(), "html") if is_page else ConvertedText(text=text)
+        split = split_text(converted, source, self.chunker)
         if old is not None:
             self.removals += old.passages
         if not split.passages:
-            reason = "holds no letter and no digit" if text.strip() else "empty"
+            reason = "holds no letter and no digit" if converted.text.strip() else "empty"
             self.skipped.append(SkippedFile(path=source, reason=reason))
             return
         self.read.append(source)
