@@ -106,7 +106,8 @@ def index(
     with progress_bar() as advance, printed_log():
         report = ingest(
             path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=exclude,
-            moved=moved, progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
+            moved=moved,
+            progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
         )  # fmt: skip
     kept = not report.changed and retriever.extra == before
     if not retriever.is_on_server:
