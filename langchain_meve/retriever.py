@@ -234,6 +234,8 @@ class MeVeRetriever(BaseRetriever):
         **options: Any,
     ) -> Context:
         """Return the retrieval as a context: its text, tokens and trace, and whether it is sufficient."""
+        if "where" in options:
+            raise ConfigurationError("unknown option 'where': it is called 'filter' here")
         fields = merge_options(LANGCHAIN_OPTION_NAMES, {name: getattr(self, name) for name in _OPTION_FIELDS})
         where = self.filter if filter is None else filter
         settings = {**self.options, **fields, **translate_options(LANGCHAIN_OPTION_NAMES, options)}

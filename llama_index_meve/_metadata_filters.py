@@ -1,6 +1,6 @@
 """LlamaIndex metadata filters, nested to any depth, as a predicate on metadata."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -44,6 +44,25 @@ def normalize_filters(filters: MetadataFilters | None) -> MetadataFilters | None
 
 def has_nested_filters(filters: MetadataFilters) -> bool:
     return any(isinstance(each, MetadataFilters) for each in filters.filters)
+
+
+class NamedPredicate:
+    """The predicate of filters, with the names of metadata that they read, so that MeVe can tell an unknown one."""
+
+    def __init__(self, filters: MetadataFilters) -> None:
+        self.metadata_names = sorted(_iter_names(filters))
+        self._test = filter_predicate(filters)
+
+    def __call__(self, metadata: Mapping[str, Any]) -> bool:
+        return self._test(metadata)
+
+
+def _iter_names(filters: MetadataFilters) -> Iterator[str]:
+    for each in filters.filters:
+        if isinstance(each, MetadataFilters):
+            yield from _iter_names(each)
+        elif each.operator != FilterOperator.IS_EMPTY:
+            yield each.key
 
 
 def filter_predicate(filters: MetadataFilters) -> Callable[[Mapping[str, Any]], bool]:

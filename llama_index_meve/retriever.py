@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import MetadataFilters
 from llama_index_meve._async_bridge import run_in_thread
 from llama_index_meve._default_tokenizer import resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, phase_observer
-from llama_index_meve._metadata_filters import filter_predicate, normalize_filters
+from llama_index_meve._metadata_filters import NamedPredicate, normalize_filters
 from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, nodes_to_passages
 from llama_index_meve._query_bundle import query_context, query_vector
 from llama_index_meve._vector_stores import make_store
@@ -197,7 +197,7 @@ class MeVeRetriever(BaseRetriever):
             with query_context(bundle):
                 context: Context = self.retriever.retrieve(bundle.query_str, where=self.filters, **settings)
         else:
-            where = None if self.filters is None else filter_predicate(self.filters)
+            where = None if self.filters is None else NamedPredicate(self.filters)
             vector = query_vector(bundle, self.retriever.engine.embedder)
             context = self.retriever.retrieve(bundle.query_str, where=where, vector=vector, **settings)
         emit_trace(context)

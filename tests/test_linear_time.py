@@ -17,7 +17,7 @@ import pytest
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_sentences
 from meve.components.entities.patterns import PatternEntities
-from meve.components.lexical.analyzers import stemmed_words, words
+from meve.components.lexical.analyzers import search_words, stemmed_words, words
 from meve.conversation import Turn
 from meve.dialogue._turn_passages import split_turn
 from meve.errors import IngestError
@@ -164,6 +164,7 @@ READERS = {
     "personal_data": find_phone,
     "words": words,
     "stemmed_words": stemmed_words,
+    "search_words": search_words,
     "split_sentences": split_sentences,
     "entities": lambda text: PatternEntities(["red wine"]).detect([text]),
     "repeated_text": lambda text: RepeatedText()(Passage(id="a", text=text), Passage(id="b", text=text + " b")),

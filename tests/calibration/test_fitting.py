@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from meve._formulas import expected_calibration_error, sigmoid
-from meve.calibration.fitting import Method, calibrate, fit_calibration
+from meve.calibration.fitting import CalibrationReport, Method, calibrate, fit_calibration
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, calibration_from_dict
 from meve.calibration.thresholds import ThresholdChoice, area_under_curve, choose_threshold
 from meve.errors import CalibrationError, MissingExtraError
@@ -154,6 +154,31 @@ def test_auc_matches_scikit_learn() -> None:
     raw, relevant = drawn(300)
     rounded = np.round(raw, 1)
     assert area_under_curve(rounded, relevant) == pytest.approx(roc_auc_score(relevant, rounded))
+
+
+@pytest.mark.parametrize(
+    ("relevant", "recall", "expected"),
+    [
+        (50, 0.5, []),
+        (49, 0.5, ["only 49 of the 88 pairs are relevant"]),
+        (13, 0.23, ["only 13 of the 88", "keeps 23% of the 13 relevant pairs"]),
+        (50, 0.4, ["keeps 40% of the 50"]),
+    ],
+)
+def test_report_warns_of_few_relevant_pairs_and_low_recall(relevant: int, recall: float, expected: list[str]) -> None:
+    report = CalibrationReport(
+        calibration=PlattCalibration(),
+        threshold=0.9,
+        precision=1.0,
+        recall=recall,
+        error_before=0.1,
+        error_after=0.1,
+        auc=0.9,
+        pairs=88,
+        relevant=relevant,
+    )
+    assert len(report.warnings) == len(expected)
+    assert all(part in warning for part, warning in zip(expected, report.warnings, strict=True))
 
 
 class TestCalibrate:

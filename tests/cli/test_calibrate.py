@@ -34,7 +34,8 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert result.exit_code == 0, result.stderr
     assert "line 71: not JSON" in result.stderr
     assert "line 72: 'passage' must be text, got None" in result.stderr
-    assert "calibration on 70 pairs" in result.stdout
+    assert "calibration on 70 pairs, 16 of them relevant" in " ".join(result.stdout.split())
+    assert "only 16 of the 70 pairs are relevant" in " ".join(result.stderr.split())
     after = read_manifest(folder)
     assert after["verifier"] == before["verifier"]
     assert before["evidence"] is None

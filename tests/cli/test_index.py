@@ -67,12 +67,25 @@ def test_kept_passages_of_unnamed_files_are_counted(meve, tmp_path):
     assert ["…", "2", "more", ".txt", "not", "UTF-8", "2"] in rows
 
 
+def test_index_follows_its_folder_where_it_was_moved(meve, docs, index, tmp_path):
+    folder = shutil.copytree(index, tmp_path / "index")
+    moved = shutil.copytree(docs, tmp_path / "elsewhere")
+    (moved / "new.md").write_text("# Ferries\n\nThe ferry leaves at noon.\n", encoding="utf-8")
+    assert "1 read, 3 unchanged, 0 removed" in meve("index", moved, "--to", folder, "--moved").stderr
+    assert "0 read, 4 unchanged" in meve("index", moved, "--to", folder).stderr
+    assert meve("index", docs, "--to", folder).exit_code == 1
+    result = meve("index", moved, "--to", "qdrant://:memory:", "--collection", "docs", "--moved")
+    assert result.exit_code == 1
+    assert "--moved is for an index in a folder" in result.stderr
+
+
 def test_second_run_reads_only_changed_files(meve, docs, index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     changed = shutil.copytree(docs, tmp_path / "docs")
     result = meve("index", changed, "--to", folder)
     assert result.exit_code == 1
     assert "this index was made from" in result.stderr
+    assert "--moved" in result.stderr
     assert meve("index", docs, "--to", folder).stderr.count("0 read, 3 unchanged") == 1
     result = meve("index", docs, "--to", folder, "--chunk-tokens", 64)
     assert "every file was read again" in result.stderr

@@ -11,7 +11,7 @@ import pytest
 from meve.components.lexical import _postings as lexical_postings
 from meve.components.lexical import _ranking as lexical_ranking
 from meve.components.lexical import bm25, lexical_class, make_lexical
-from meve.components.lexical.analyzers import content_words, whitespace, words
+from meve.components.lexical.analyzers import content_words, search_words, whitespace, words
 from meve.components.lexical.bm25 import Bm25Index
 from meve.components.lexical.rank_bm25 import RankBm25Index
 from meve.errors import ConfigurationError, IndexMismatchError, MissingExtraError
@@ -280,3 +280,79 @@ def test_skipping_long_postings_changes_no_result(monkeypatch):
         for (rows, scores), (true_rows, true_scores) in zip(answers_, expected, strict=True):
             assert rows.tolist() == true_rows.tolist()
             assert scores.tolist() == true_scores.tolist()
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("16260", "16,260 euro"),
+        ("16,260", "16260 euro"),
+        ("16260", "16\u00a0260 euro"),
+        ("1234567", "1\u202f234\u202f567 rows"),
+        ("1000.50", "1,000.50 euro"),
+        ("2.7.3", "since v2.7.3"),
+        ("V117.0", "since 117.0"),
+        ("Malmo", "the Malmö office"),
+        ("Malmö", "the Malmo office"),
+        ("Malmo\u0308", "the Malmö office"),
+        ("Lodz", "a tram in Łódź"),
+        ("Istanbul", "İstanbul"),
+        ("ML103", "meter ML-103."),
+        ("ml-103", "meter ML103"),
+        ("NB32O", "NB-32-O,32"),
+        ("SARSCoV2", "the SARS-CoV-2 genome"),
+    ],
+)
+def test_spellings_of_one_word_match(query, text):
+    assert set(search_words(query)) & set(search_words(text))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("16.260", "16260"),
+        ("3,14", "314"),
+        ("2024\u00a0100", "2024100"),
+        ("12345,678", "12345678"),
+        ("v2", "2"),
+        ("conv2.7", "con2.7"),
+        ("ёлка", "елка"),
+        ("й", "и"),
+        ("が", "か"),
+        ("हिन्दी", "हनद"),
+        ("ภาษาไทย", "ภาษาไทย".replace("\u0e32", "")),
+        ("שָׁלוֹם", "שלום"),
+        ("ά", "α"),
+        ("well-known", "wellknown"),
+        ("19-year", "19year"),
+        ("2010-05-03", "20100503"),
+        ("HTTP-1.1", "http1"),
+    ],
+)
+def test_different_words_stay_apart(one, other):
+    assert not set(search_words(one)) & set(search_words(other))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A well-known rule: don't pay 3.14 for C++ in 2010-05-03.",
+        "Ёлка й и が हिन्दी ภาษาไทย 한국어 שלום",
+        "Costs 16.260 today",
+    ],
+)
+def test_ordinary_text_has_its_content_words_only(text):
+    assert search_words(text) == content_words(text)
+
+
+def test_word_that_loses_its_accent_is_no_stop_word():
+    assert search_words("thé à Dö") == ["the", "a", "do"]
+
+
+def test_saved_index_keeps_the_analyzer_it_was_made_with(tmp_path):
+    """One that names `content_words` was saved by an earlier version; its words have accents."""
+    fill(Bm25Index(analyzer=content_words), ["the Malmö office"]).save(tmp_path / "earlier")
+    fill(Bm25Index(), ["the Malmö office"]).save(tmp_path / "new")
+    earlier, new = Bm25Index.load(tmp_path / "earlier"), Bm25Index.load(tmp_path / "new")
+    assert (len(search_scores(earlier, "Malmö")), len(search_scores(new, "Malmö"))) == (1, 1)
+    assert (len(search_scores(earlier, "Malmo")), len(search_scores(new, "Malmo"))) == (0, 1)

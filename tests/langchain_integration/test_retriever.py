@@ -292,3 +292,9 @@ def test_fifty_concurrent_calls_equal_one_call(retriever):
         return await asyncio.gather(*(retriever.ainvoke(BLUE) for _ in range(50)))
 
     assert asyncio.run(many()) == [alone] * 50
+
+
+def test_where_is_refused_with_the_name_that_it_has_here(retriever):
+    for ask in (retriever.invoke, retriever.context):
+        with pytest.raises(ConfigurationError, match="unknown option 'where': it is called 'filter' here"):
+            ask("blue sky", where={"lang": "en"})

@@ -273,3 +273,13 @@ class TestOverAnIndex:
             assert uid("yak") in candidates(over_index.context("yaks yawn"))
         over_index.retriever.refresh()
         assert uid("yak") in candidates(over_index.context("yawn", sources="lexical"))
+
+
+def test_unknown_key_of_a_filter_is_explained(parts):
+    retriever = MeVeRetriever.from_nodes([node("sky", "A blue sky.", lang="en")], **parts)
+    inner = MetadataFilters(filters=[MetadataFilter(key="lnag", value="en")])
+    empty = MetadataFilter(key="owner", value=None, operator=FilterOperator.IS_EMPTY)
+    retriever.filters = MetadataFilters(filters=[inner, empty], condition=FilterCondition.AND)
+    reason = retriever.context("blue sky").trace.sufficiency["reason"]
+    assert reason.endswith("no passage has 'lnag' in its metadata, which the filter names; did you mean 'lang'?")
+    assert "owner" not in reason

@@ -123,7 +123,12 @@ def test_failing_estimator_is_named_in_the_error(retriever):
         ),
         ("blue sky", {"max_tokens": 1}, "no verified passage fits into max_tokens=1"),
         ("blue sky", {"mode": "standard_rag"}, "mode 'standard_rag' verifies no passage"),
-        ("blue sky", {"where": {"lang": "en"}}, "no passage was found"),
+        (
+            "blue sky",
+            {"where": {"lang": "en"}},
+            "no passage was found; no passage has 'lang' in its metadata, which the filter names; known: none",
+        ),
+        ("blue sky", {"where": lambda metadata: False}, "no passage was found"),
     ],
 )
 def test_trace_says_why_a_context_is_not_sufficient(retriever, question, options, reason):

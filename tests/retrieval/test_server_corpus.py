@@ -16,11 +16,13 @@ from meve import LabelledPair, Passage, Retriever
 from meve._formulas import normalize
 from meve.errors import ConfigurationError, IndexMismatchError, ModelError, PassageError, StorageError
 from meve.retrieval._server_corpus import postgres
+from meve.retrieval._server_corpus.records import About
 from meve.testing.corpus_contract import LOW, CorpusContract
 from meve.testing.fakes import WordCounter, WordEmbedder
 from tests.fake_components import make_components
 
 CHILD = Path(__file__).with_name("adding_child.py")
+EARLIER = {"format": 1, "embedder": WordEmbedder().name, "similarity": WordEmbedder().similarity, "tokens": "words"}
 SKY = Passage(id="sky", text="The sky is blue.", metadata={"lang": "en"})
 
 
@@ -99,6 +101,20 @@ def test_reopened_collection_brings_its_models_and_passages(url, make_over):
             make_over(url, "docs", **options)
     other = make_over(url, "other", **make_components())
     assert len(other) == 0, "collections are apart"
+
+
+def test_collection_of_an_earlier_version_keeps_its_analyzer(url, make_over, monkeypatch):
+    """Its words have accents, so those of passages and queries must too."""
+    passage = Passage(id="malmo", text="The Malmö office.")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(About, "to_dict", lambda about: {**EARLIER, "dimension": about.dimension})
+        made = make_over(url, "docs", **make_components())
+    made.add([passage])
+    assert (lexical_ids(made, "Malmö"), lexical_ids(made, "Malmo")) == (["malmo"], [])
+    made.close()
+    new = make_over(url, "new", **make_components())
+    new.add([passage])
+    assert (lexical_ids(new, "Malmö"), lexical_ids(new, "Malmo")) == (["malmo"], ["malmo"])
 
 
 def test_changed_weights_of_the_embedder_are_noticed(url, make_over):

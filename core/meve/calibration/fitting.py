@@ -21,6 +21,8 @@ Method = Literal["platt", "isotonic"]
 LEAST_PAIRS = {"platt": 20, "isotonic": 100}
 """The minimum number of pairs for each method; fewer would be overfitted."""
 LEAST_OF_A_LABEL = 5
+ENOUGH_RELEVANT = 50
+"""With fewer relevant pairs, one more or less moves precision and recall at a threshold by over two points."""
 HELD_OUT = 0.3
 """The share of pairs held out of a first fit, to measure its error."""
 
@@ -55,6 +57,24 @@ class CalibrationReport:
     auc: float
     """The probability that a relevant pair outscores another one, in [0, 1]; 0.5 is chance."""
     pairs: int
+    relevant: int
+    """The number of relevant pairs."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that say why the threshold may be worse on new questions, and what to do; often none."""
+        found = []
+        if self.relevant < ENOUGH_RELEVANT:
+            found.append(
+                f"only {self.relevant} of the {self.pairs} pairs are relevant, so the threshold {self.threshold:.3f} "
+                f"may fit them by chance: label {ENOUGH_RELEVANT} relevant pairs or more"
+            )
+        if self.recall < 0.5:
+            found.append(
+                f"the threshold {self.threshold:.3f} keeps {self.recall:.0%} of the {self.relevant} relevant pairs, so "
+                "most right passages won't be verified: calibrate again with a lower target precision, or without one"
+            )
+        return tuple(found)
 
 
 def fit_calibration(
@@ -140,6 +160,7 @@ def calibrate(
         error_after=calibration.error if calibration.error is not None else float("nan"),
         auc=area_under_curve(raw, y),
         pairs=len(pairs),
+        relevant=int(y.sum()),
     )
 
 

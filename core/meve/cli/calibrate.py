@@ -98,7 +98,9 @@ def _calibrate_file(path: Path, verifier: str, **options: Any) -> "CalibrationRe
 
 def print_calibration(report: "CalibrationReport") -> None:
     """Print the threshold, and the calibration error before and after."""
-    grid = table(f"calibration on {report.pairs} pairs", "measure", "value", right=("value",))
+    grid = table(
+        f"calibration on {report.pairs} pairs, {report.relevant} of them relevant", "measure", "value", right=("value",)
+    )
     grid.add_row("threshold", f"{report.threshold:.4f}")
     grid.add_row("precision at the threshold", f"{report.precision:.4f}")
     grid.add_row("recall at the threshold", f"{report.recall:.4f}")
@@ -106,5 +108,7 @@ def print_calibration(report: "CalibrationReport") -> None:
     grid.add_row("calibration error after", f"{report.error_after:.4f}")
     grid.add_row("AUC (not changed by calibration)", f"{report.auc:.4f}")
     print_table(grid)
+    for warning in report.warnings:
+        print_message("warning", warning)
     if not report.error_after < report.error_before:
         print_message("warning", "on held-out pairs it is no better than the old calibration: label more pairs")

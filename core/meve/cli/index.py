@@ -62,6 +62,9 @@ def index(
     ] = None,
     max_bytes: Annotated[int, typer.Option(help="Skip files with more bytes.")] = 20_000_000,
     max_seconds: Annotated[float, typer.Option(help="Skip files that take longer to read.")] = 120.0,
+    moved: Annotated[
+        bool, typer.Option("--moved", help="The folder of the last run is at PATH now: moved, renamed or cloned again.")
+    ] = False,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +86,8 @@ def index(
 
     find_files(path)  # fails before the models load
     Chunking(tokens=chunk_tokens or Chunking().tokens)
+    if moved and is_on_server(to, collection):
+        raise ConfigurationError("--moved is for an index in a folder; passages on a server are known by their folder")
     if ray is not None:
         _index_on_ray(
             ray, path, to, collection, verbose=verbose, embedder=embedder, verifier=verifier, dense=dense,
@@ -101,6 +106,7 @@ def index(
     with progress_bar() as advance, printed_log():
         report = ingest(
             path, retriever, chunking=chunking, max_bytes=max_bytes, max_seconds=max_seconds, exclude=exclude,
+            moved=moved,
             progress=lambda stage, *done: advance(f"{stage} {'files' if stage == 'reading' else 'passages'}", *done),
         )  # fmt: skip
     kept = not report.changed and retriever.extra == before

@@ -48,6 +48,7 @@ def ingest(
     max_bytes: int = MAX_BYTES,
     max_seconds: float = MAX_SECONDS,
     exclude: Collection[str | Path] = (),
+    moved: bool = False,
     progress: StageProgress | None = None,
     clock: Clock | None = None,
 ) -> IngestReport:
@@ -67,18 +68,22 @@ def ingest(
         max_bytes: the size limit of a file, in bytes; larger files are skipped.
         max_seconds: the time limit of a file, for converting it and for splitting it; slower files are skipped.
         exclude: folders to skip, such as the one for the new index.
+        moved: whether the folder of the last run stands at `path` now; files with the same content aren't read again.
         progress: called with `reading` for each file, and with `embedding` for each batch of passages.
         clock: the time source, to judge how fresh a file is.
 
     Raises:
         IngestError: nothing exists there, nothing can be read, or the record of the last run is lost; nothing is
             changed.
-        ConfigurationError: another folder than in the last run, or a setting is out of range.
+        ConfigurationError: another folder than in the last run, `moved` for passages on a server, or a setting is out
+            of range.
     """
+    if moved and retriever.is_on_server:
+        raise ConfigurationError("moved must be False for passages on a server, which are known by their folder")
     check_limits(max_bytes, max_seconds)
     record = Record.from_extra(retriever.extra)
     listing = find_files(Path(path), [Path(each) for each in exclude])
-    root = _same_root(Path(path), record)
+    root = _find_root(Path(path), record, moved=moved)
     chunking = chunking or last_chunking(retriever)
     settings = make_settings(chunking, retriever)
     if retriever.is_on_server:
@@ -359,12 +364,13 @@ def _is_path_id(passage_id: str, source: str) -> bool:
     return path == source and number.isdecimal()
 
 
-def _same_root(path: Path, record: Record) -> str:
+def _find_root(path: Path, record: Record, *, moved: bool) -> str:
     root = path.resolve().as_posix()
-    if record.root and record.root != root:
+    if record.root and record.root != root and not moved:
         raise ConfigurationError(
-            f"this index was made from {record.root}, not from {root}: give that folder again, or a new index folder; "
-            "one index covers one folder"
+            f"this index was made from {record.root}, not from {root}: if the folder was moved or copied there, give "
+            "--moved (moved=True in Python); else give that folder again, or a new index folder; one index covers one "
+            "folder"
         )
     return root
 

@@ -116,7 +116,8 @@ class Pipeline:
         packed = run.candidates
         composed = packer.settle(run, composed, sufficient, account.get("estimate"))
         if not sufficient:
-            account["reason"] = explain_insufficient(run, packed, account, is_filled=bool(composed.selection.kept))
+            reason = explain_insufficient(run, packed, account, is_filled=bool(composed.selection.kept))
+            account["reason"] = "; ".join([reason, *self.notes.get("warnings", ())])
         return self._context(run, composed, sufficient, account)
 
     def _make_packer(self) -> Packer:

@@ -224,12 +224,16 @@ class Corpus:
         return rows
 
     def explain_unknown_names(self, where: Where | None) -> dict[str, str]:
-        """Return a sentence for each name of a filter that no passage has in its metadata, by name."""
-        if where is None or callable(where):
+        """Return a sentence for each name of a filter that no passage has in its metadata, by name.
+
+        A function may list the names that it reads as `metadata_names`.
+        """
+        listed = getattr(where, "metadata_names", ()) if callable(where) else where
+        if not listed:
             return {}
         if self._names is None:
             self._names = frozenset(name for entry in self.entries.values() for name in entry.passage.metadata)
-        return explain_names(where, self._names)
+        return explain_names(listed, self._names)
 
     def new_ids(self, count: int) -> list[str]:
         """Return unused ids for texts that come without; each is given out once."""

@@ -303,7 +303,8 @@ class Retriever(EditablePassages, NotPicklable):
 
         Where evidence decides, as by default, its sums are calibrated, and its weights stay; a text that isn't among
         the results for its query counts without keywords. Elsewhere the verifier is calibrated. The estimate of
-        sufficiency goes on reading the probabilities from before.
+        sufficiency goes on reading the probabilities from before. `warnings` of the report says whether there were
+        enough relevant pairs, and whether the threshold keeps them.
 
         Raises:
             CalibrationError: too few pairs, pairs of one label only, or an unreachable target.

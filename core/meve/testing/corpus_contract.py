@@ -250,8 +250,10 @@ class CorpusContract:
                 retriever.retrieve("blue sky", where=where)
 
     def test_unknown_name_in_a_filter_is_explained(self, retriever: Retriever) -> None:
-        warnings = retriever.retrieve("blue", where={"lnag": 2020}).trace.phases[0].settings["warnings"]
-        assert warnings == ["no passage has 'lnag' in its metadata, which the filter names; did you mean 'lang'?"]
+        trace = retriever.retrieve("blue", where={"lnag": 2020}).trace
+        sentence = "no passage has 'lnag' in its metadata, which the filter names; did you mean 'lang'?"
+        assert trace.phases[0].settings["warnings"] == [sentence]
+        assert trace.sufficiency["reason"] == f"no passage was found; {sentence}"
         retriever.add([Passage(id="new", text="A blue one.", metadata={"lnag": "x"})])
         assert "warnings" not in retriever.retrieve("blue", where={"lnag": "x"}).trace.phases[0].settings
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from meve._locks import ReadWriteLock
-from meve.components.lexical.analyzers import content_words
+from meve.components.lexical.analyzers import Analyzer, search_words
 from meve.errors import ConfigurationError, UnknownIdError
 from meve.filters import Filter, Where
 from meve.pipeline.config import RetrieverConfig
 from meve.retrieval._corpus import TIE_MARGIN, check_change, explain_names
-from meve.retrieval._server_corpus.records import Hit, PassageServer, Record, Words
+from meve.retrieval._server_corpus.records import Hit, PassageServer, Record
 from meve.types import Candidate, FloatArray, Passage, Query
 
 MOST_HITS = 4_096
@@ -23,10 +23,12 @@ class ServerCorpus:
 
     Args:
         server: holds and searches them.
+        analyzer: finds the words of passages and queries; that with which the collection was made.
     """
 
-    def __init__(self, server: PassageServer) -> None:
+    def __init__(self, server: PassageServer, analyzer: Analyzer = search_words) -> None:
         self.server = server
+        self._analyzer = analyzer
         self.lock = ReadWriteLock()
         """Guards the retriever's settings; what happens to the passages is up to the server."""
         self._names: frozenset[str] = frozenset()
@@ -62,7 +64,7 @@ class ServerCorpus:
             StorageError: the server failed.
         """
         records = [
-            Record(passage=passage, tokens=count, vector=vector, words=count_words(passage.content))
+            Record(passage=passage, tokens=count, vector=vector, words=Counter(self._analyzer(passage.content)))
             for passage, count, vector in zip(add, tokens, vectors, strict=True)
         ]
         self.server.write(records, remove)
@@ -109,7 +111,7 @@ class ServerCorpus:
             raise ConfigurationError(
                 f"lexical must be 'bm25' or None over {self.server.name}, got {settings.lexical!r}"
             )
-        return VectorSearch(self.server, counted), WordSearch(self.server, counted)
+        return VectorSearch(self.server, counted), WordSearch(self.server, counted, self._analyzer)
 
     def describe(self) -> dict[str, object]:
         """Return what searches the vectors and the words."""
@@ -149,11 +151,12 @@ class WordSearch:
 
     server: PassageServer
     counted: bool
+    analyzer: Analyzer
     name: str = "lexical"
 
     def search(self, query: Query, k: int) -> list[Candidate]:
         """Return at most k candidates that share a word with the query, best first, ties by id; raises as above."""
-        words, where = count_words(query.text), make_filter(query.where, self.server)
+        words, where = Counter(self.analyzer(query.text)), make_filter(query.where, self.server)
         if not words:
             return []
         hits = find_best(lambda limit: self.server.by_words(words, limit, where), k, where)
@@ -161,17 +164,8 @@ class WordSearch:
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
         """Return the keyword scores of these passages by id, 0 for those that share no word with the query."""
-        words = count_words(query.text)
+        words = Counter(self.analyzer(query.text))
         return {**dict.fromkeys(ids, 0.0), **(self.server.score_words(words, ids) if words and ids else {})}
-
-
-def count_words(text: str) -> Words:
-    """Return how often each word of a text occurs, as the embedded keyword index reads it.
-
-    >>> count_words("The moon, the far moon.")
-    Counter({'moon': 2, 'far': 1})
-    """
-    return Counter(content_words(text))
 
 
 def make_filter(where: object, server: PassageServer) -> Filter | None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from meve.components.embedders import resolve_embedder
+from meve.components.lexical.analyzers import resolve_analyzer
 from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.retrieval._persistence import check_embedder_name, check_name, check_tokens_name, check_weights
@@ -39,10 +40,11 @@ def open_corpus(url: str, collection: str, options: EngineOptions) -> tuple[Engi
         check_tokens_name(server.name, about.tokens, engine.tokens)
         if sample := server.sample():
             check_weights(server.name, sample.passage.content, sample.vector, engine.embedder)
+        analyzer = resolve_analyzer(about.analyzer, None, server.name)
     except BaseException:
         server.close()
         raise
-    return engine, ServerCorpus(server)
+    return engine, ServerCorpus(server, analyzer)
 
 
 def _complete(options: EngineOptions, about: About) -> EngineOptions:

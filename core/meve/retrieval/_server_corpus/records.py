@@ -15,16 +15,18 @@ Words = Counter[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The models whose vectors and token counts a collection holds."""
+    """The models whose vectors and token counts a collection holds, and what found its words."""
 
     embedder: str
     dimension: int
     similarity: str
     tokens: str
+    analyzer: str = "search_words"
+    """The name of the analyzer in `meve.components.lexical.analyzers` that finds its words."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
-        return {"format": 1, **asdict(self)}
+        return {"format": 2, **asdict(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], name: str) -> Self:
@@ -33,8 +35,10 @@ class About:
         Raises:
             IndexCorruptError: other data.
         """
-        kinds = {"format": int, "embedder": str, "dimension": int, "similarity": str, "tokens": str}
-        if any(type(data.get(key)) is not kind for key, kind in kinds.items()) or data["format"] != 1:
+        if data.get("format") == 1:  # made before analyzers had a name there
+            data = {**data, "format": 2, "analyzer": "content_words"}
+        kinds = {"format": int, "embedder": str, "dimension": int, "similarity": str, "tokens": str, "analyzer": str}
+        if any(type(data.get(key)) is not kind for key, kind in kinds.items()) or data["format"] != 2:
             raise IndexCorruptError(f"{name} isn't described as this version of meve does: {data!r:.200}")
         return cls(**{key: data[key] for key in kinds if key != "format"})
 
