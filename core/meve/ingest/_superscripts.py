@@ -19,6 +19,8 @@ SIMPLE = re.compile(r"[-+\u2212\u2013]?[\w.]+[-+\u2212\u2013*)]?")
 WORDS = re.compile(r"[^\W\d_]{2,}|.*\s.*", re.DOTALL)
 """A superscript that is text, such as "new"."""
 SLASHES = ("/", "\u2044")
+BEFORE_FRACTION = re.compile(r"(?:^|[\d\s(\[\u2013\u2014-])$")
+"""The end of a text that may stand before a fraction."""
 UNIT = re.compile(r"(?:^|[^\w^.])[a-z\u00b5\u03bc]{1,2}$")
 """The end of a text that may be a unit, such as m or cm."""
 POWERS = {"2": "\u00b2", "3": "\u00b3"}
@@ -33,7 +35,7 @@ def write_superscript(element: Any, text: str) -> str:  # noqa: ANN401 - importe
     before, after = _text_before(element), suffix or _text_after(element)
     if not any(map(str.isalnum, words)) or words.startswith(("[", "(")):
         return text
-    if words.isdigit() and after.startswith(SLASHES):
+    if words.isdigit() and BEFORE_FRACTION.search(before) and not suffix and _is_numerator(element):
         written = f" {words}" if before[-1:].isalnum() else words
     elif MARK.fullmatch(words) and _is_link(element):
         written = f"[{words}]"
@@ -69,6 +71,17 @@ def _is_link(element: Any) -> bool:  # noqa: ANN401
     return len(parts) == 1 and "a" in {element.parent.name, parts[0].name}
 
 
+def _is_numerator(element: Any) -> bool:  # noqa: ANN401
+    """Return whether a slash and a subscript of digits follow, or a fraction slash and a digit."""
+    slash = _find_beside(element, "next_sibling", 0)
+    if slash is None or not slash.startswith(SLASHES):
+        return False
+    if len(slash) > 1:
+        return slash.startswith("\u2044") and slash[1].isdigit()
+    below = _find_beside(slash, "next_sibling", 0)
+    return below is not None and below.parent.name == "sub" and below.strip().isdigit()
+
+
 def _mark(sign: str, words: str, before: str, after: str) -> str:
     is_index = sign == "_" and words.isalpha() and bool(before[-1:].strip())
     if WORDS.fullmatch(words) and not is_index:
@@ -82,14 +95,15 @@ def _keep_apart(words: str, after: str) -> str:
 
 def _text_before(element: Any) -> str:  # noqa: ANN401
     """Return the end of the text in the line before an element, or nothing."""
-    return _text_beside(element, "previous_sibling", -1)[-20:]
+    return str(_find_beside(element, "previous_sibling", -1) or "")[-20:]
 
 
 def _text_after(element: Any) -> str:  # noqa: ANN401
-    return _text_beside(element, "next_sibling", 0)[:20]
+    return str(_find_beside(element, "next_sibling", 0) or "")[:20]
 
 
-def _text_beside(element: Any, sibling: str, place: int) -> str:  # noqa: ANN401
+def _find_beside(element: Any, sibling: str, place: int) -> Any:  # noqa: ANN401
+    """Return the text in the line beside an element, or None."""
     for _ in range(STEPS):
         if getattr(element, sibling) is not None or element.parent is None or element.parent.name not in INLINE:
             break
@@ -97,8 +111,8 @@ def _text_beside(element: Any, sibling: str, place: int) -> str:  # noqa: ANN401
     beside = getattr(element, sibling)
     for _ in range(STEPS):
         if isinstance(beside, NavigableString):
-            return str(beside)
+            return beside
         if beside is None or beside.name not in {*INLINE, "sub", "sup"} or not beside.contents:
             break
         beside = beside.contents[place]
-    return ""
+    return None
