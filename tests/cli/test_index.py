@@ -79,6 +79,17 @@ def test_index_follows_its_folder_where_it_was_moved(meve, docs, index, tmp_path
     assert "--moved is for an index in a folder" in result.stderr
 
 
+def test_index_of_other_files_is_not_taken_for_a_moved_one(meve, docs, index, tmp_path):
+    folder = shutil.copytree(index, tmp_path / "index")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "new.md").write_text("# Ferries\n\nThe ferry leaves at noon.\n", encoding="utf-8")
+    result = meve("index", other, "--to", folder, "--moved")
+    assert result.exit_code == 1
+    assert "holds none of the 3 files" in " ".join(result.stderr.split())
+    assert "0 read, 3 unchanged, 0 removed" in meve("index", docs, "--to", folder).stderr
+
+
 def test_second_run_reads_only_changed_files(meve, docs, index, tmp_path):
     folder = shutil.copytree(index, tmp_path / "index")
     changed = shutil.copytree(docs, tmp_path / "docs")

@@ -75,15 +75,15 @@ def ingest(
     Raises:
         IngestError: nothing exists there, nothing can be read, or the record of the last run is lost; nothing is
             changed.
-        ConfigurationError: another folder than in the last run, `moved` for passages on a server, or a setting is out
-            of range.
+        ConfigurationError: another folder than in the last run, `moved` for passages on a server or for a folder
+            without any file of the last run, or a setting is out of range.
     """
     if moved and retriever.is_on_server:
         raise ConfigurationError("moved must be False for passages on a server, which are known by their folder")
     check_limits(max_bytes, max_seconds)
     record = Record.from_extra(retriever.extra)
     listing = find_files(Path(path), [Path(each) for each in exclude])
-    root = _find_root(Path(path), record, moved=moved)
+    root = _find_root(Path(path), record, listing, moved=moved)
     chunking = chunking or last_chunking(retriever)
     settings = make_settings(chunking, retriever)
     if retriever.is_on_server:
@@ -364,13 +364,19 @@ def _is_path_id(passage_id: str, source: str) -> bool:
     return path == source and number.isdecimal()
 
 
-def _find_root(path: Path, record: Record, *, moved: bool) -> str:
+def _find_root(path: Path, record: Record, listing: FolderListing, *, moved: bool) -> str:
     root = path.resolve().as_posix()
-    if record.root and record.root != root and not moved:
+    is_elsewhere = record.root not in {"", root}
+    if is_elsewhere and not moved:
         raise ConfigurationError(
             f"this index was made from {record.root}, not from {root}: if the folder was moved or copied there, give "
             "--moved (moved=True in Python); else give that folder again, or a new index folder; one index covers one "
             "folder"
+        )
+    if is_elsewhere and record.sources and record.sources.keys().isdisjoint(listing.files):
+        raise ConfigurationError(
+            f"{root} holds none of the {len(record.sources)} files read from {record.root}, {min(record.sources)!r} "
+            "for one: nothing was changed; give the folder that was moved, or a new index folder"
         )
     return root
 
