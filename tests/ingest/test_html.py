@@ -36,6 +36,9 @@ def convert(html: str) -> str:
         ("10<sup>3</sup> m<sup>2</sup>", "10^3 m\u00b2"),
         ("H<sub>2</sub>O, Ca(OH)<sub>2</sub>", "H2O, Ca(OH)2"),
         ("1<sup>st</sup>, XIX<sup>e</sup>, n<sup>th</sup>", "1st, XIXe, nth"),
+        ("1<sup>o</sup> de mayo, 2<sup>\u00ba</sup>, N<sup>o</sup> 5", "1\u00ba de mayo, 2\u00ba, No 5"),
+        ("20 <sup>o</sup>C, 70<sup>o</sup> F, 5<sup>\u00b0</sup>", "20 \u00b0C, 70\u00b0 F, 5\u00b0"),
+        ("1<sup>o</sup> Capital, 2<sup>o</sup>", "1\u00ba Capital, 2\u00ba"),
         ("20<sup>o</sup>C, Na<sup>+</sup>, A<sup>\u00ae</sup>", "20\u00b0C, Na+, A\u00ae"),
         ("Lamp<sup>new</sup> <sub>price without VAT</sub>", "Lamp new price without VAT"),
         ("*B*<sub>opt</sub> <sub>opt</sub>", "*B*_opt opt"),
@@ -193,6 +196,7 @@ def test_title_of_a_note_in_a_layout_is_emphasised():
         ("<a href='tel:112'>emergencies</a>", "emergencies (112)"),
         ("<a href='mailto:?subject=Read'>Share</a> <a href='https://x@y.example'>it</a>", "Share it"),
         ("<a href='mailto:a%40b.example'>us</a>", "us (a@b.example)"),
+        ("<a href='mailto:a%00b%1B@c.example%0A'>us</a>", "us (ab@c.example)"),
     ],
 )
 def test_address_or_number_of_a_link_is_kept(html, expected):

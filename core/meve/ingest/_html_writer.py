@@ -52,7 +52,7 @@ class MarkdownWriter(MarkdownConverter):
     def convert_a(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         """Keep a link's words, and the mail address or telephone number behind it."""
         found = ADDRESS.match(el.get("href") or "")
-        address = " ".join(unquote(found[1]).split()) if found else ""
+        address = "".join(filter(str.isprintable, " ".join(unquote(found[1]).split()))) if found else ""
         if not address or _holds(text, address):
             return text
         words = text.rstrip()

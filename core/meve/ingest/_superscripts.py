@@ -12,6 +12,10 @@ STEPS = 8
 ORDINAL = re.compile(r"st|nd|rd|th|er|re|e|[eè]re|[eè]me|n?de|me|mes|lle|lles|gr", re.IGNORECASE)
 """Superscripts that end a word, as in 1st, 2e and Mme."""
 AFTER_ORDINAL = re.compile(r"(?:[\dA-Z]|\bn)$")
+NUMBER = re.compile(r"\b[Nn]$")
+"""The end of a text before the superscript of No, for number."""
+SCALE = re.compile(r"\s*[CF]\b")
+"""The beginning of a text after the sign of a degree."""
 MARK = re.compile(r"\d{1,3}|\w|[*\u2020\u2021]")
 """The text of a link to a footnote."""
 SIMPLE = re.compile(r"[-+\u2212\u2013]?[\w.]+[-+\u2212\u2013*)]?")
@@ -42,7 +46,7 @@ def write_superscript(element: Any, text: str) -> str:  # noqa: ANN401 - importe
     elif words in POWERS and UNIT.search(before):
         written = POWERS[words]
     elif words in {"o", "\u00ba"}:
-        written = "\u00b0"
+        written = _write_small_o(words, before, after)
     elif ORDINAL.fullmatch(words) and AFTER_ORDINAL.search(before):
         written = words
     else:
@@ -69,6 +73,13 @@ def _is_link(element: Any) -> bool:  # noqa: ANN401
     """Return whether a superscript is all of a link, or holds only a link."""
     parts = element.parent.contents if element.parent.name == "a" else element.contents
     return len(parts) == 1 and "a" in {element.parent.name, parts[0].name}
+
+
+def _write_small_o(words: str, before: str, after: str) -> str:
+    """Return the sign of a degree before C and F, the o of No, or else the ordinal sign."""
+    if NUMBER.search(before):
+        return words
+    return "\u00b0" if SCALE.match(after) else "\u00ba"
 
 
 def _is_numerator(element: Any) -> bool:  # noqa: ANN401
