@@ -85,6 +85,19 @@ def test_header_below_a_header_that_spans_it_is_part_of_the_head():
     assert convert(page) == "| Room | Fee euro |\n| --- | --- |\n| Hall | 6 |"
 
 
+def test_at_most_three_rows_become_the_head():
+    rows = [f"<th colspan='2'>a{n}</th><th>b{n}</th>" for n in range(5)]
+    head = "| a0 a1 a2 | a0 a1 a2 | b0 b1 b2 |\n| --- | --- | --- |\n"
+    assert convert(table(*rows)) == f"{head}| a3 | a3 | b3 |\n| a4 | a4 | b4 |"
+
+
+@pytest.mark.parametrize("foot", ["<tr><td>Sum</td><td>9</td></tr>", "<tr><th>Sum<td>9"])
+def test_foot_of_a_table_comes_last(foot):
+    body = "<tbody><tr><td>Hall</td><td>9</td></tr></tbody>"
+    page = f"<table><thead><tr><th>Room</th><th>Fee</th></tr></thead><tfoot>{foot}</tfoot>{body}</table>"
+    assert convert(page) == "| Room | Fee |\n| --- | --- |\n| Hall | 9 |\n| Sum | 9 |"
+
+
 def test_first_row_without_headers_names_the_columns():
     assert convert(table("<td colspan='2'>Day</td>", "<td>1</td><td>2</td>")).startswith(
         "| Day |  |\n| --- | --- |\n| 1"

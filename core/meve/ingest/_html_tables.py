@@ -13,6 +13,8 @@ HEADING = re.compile(r"h[1-6]")
 BLOCKS = frozenset({"p", "div", "section", "article", "ul", "ol", "dl", "blockquote", "pre", "hr", "form", "figure"})
 MOST_COLUMNS = 1000
 """Columns that a cell may span, as in the standard of HTML."""
+MOST_HEADS = 3
+"""Rows of headers that become one row."""
 REPEATS = 8
 """The texts of cells that span others are repeated until the table is this many times as long."""
 
@@ -96,14 +98,14 @@ def unwrap_layouts(soup: Any) -> None:  # noqa: ANN401 - imported late
 
 
 def read_rows(table: Any, texts: dict[int, str]) -> list[Row]:  # noqa: ANN401 - imported late
-    """Return the rows of a table.
+    """Return the rows of a table, with those of its foot last.
 
     Args:
         table: an element without other tables in it.
         texts: the texts of its cells, by their ids.
     """
     rows: list[Row] = []
-    for part in table.find_all(["tr", "td", "th"]):
+    for part in sorted(table.find_all(["tr", "td", "th"]), key=lambda part: _find_group(part) == "tfoot"):
         if part.name == "tr":
             rows.append(Row(cells=[]))
             continue
@@ -113,8 +115,13 @@ def read_rows(table: Any, texts: dict[int, str]) -> list[Row]:  # noqa: ANN401 -
         spanned = _read_span(part.get("rowspan"))
         text = texts.get(id(part), "").strip().replace("\n", " ").replace("|", r"\|")
         rows[-1].cells.append(Cell(text=text, rows=spanned, columns=columns))
-        rows[-1].is_head &= part.name == "th" or part.find_parent(["thead", "tbody", "table"]).name == "thead"
+        rows[-1].is_head &= part.name == "th" or _find_group(part) == "thead"
     return rows
+
+
+def _find_group(part: Any) -> str:  # noqa: ANN401
+    name: str = part.find_parent(["thead", "tbody", "tfoot", "table"]).name
+    return name
 
 
 def _read_span(value: str | None) -> int:
@@ -146,13 +153,13 @@ def _is_title(row: Row, below: Row) -> bool:
 
 
 def _count_heads(rows: Sequence[Row]) -> int:
-    """Return the number of rows that name the columns: the first, and headers below it that share spans with it."""
+    """Return the number of rows that name the columns: the first, and up to two headers below it that share its spans."""
     reach = 0
     for number, row in enumerate(rows):
         reach = max([reach, *(number + (cell.rows or len(rows)) for cell in row.cells if cell.rows != 1)])
         is_divided = len(row.cells) > 1 and any(cell.columns > 1 for cell in row.cells)
         below = rows[number + 1] if number + 1 < len(rows) else None
-        if below is None or not (row.is_head and below.is_head and (is_divided or reach > number + 1)):
+        if number + 1 == MOST_HEADS or below is None or not (row.is_head and below.is_head and (is_divided or reach > number + 1)):
             return number + 1
     return 0
 
