@@ -153,15 +153,15 @@ def _is_title(row: Row, below: Row) -> bool:
 
 
 def _count_heads(rows: Sequence[Row]) -> int:
-    """Return the number of rows that name the columns: the first, and up to two headers below it that share its spans."""
+    """Return the number of rows that name the columns: the first, and headers below it that share spans with it."""
     reach = 0
-    for number, row in enumerate(rows):
+    for number, row in enumerate(rows[:MOST_HEADS]):
         reach = max([reach, *(number + (cell.rows or len(rows)) for cell in row.cells if cell.rows != 1)])
         is_divided = len(row.cells) > 1 and any(cell.columns > 1 for cell in row.cells)
         below = rows[number + 1] if number + 1 < len(rows) else None
-        if number + 1 == MOST_HEADS or below is None or not (row.is_head and below.is_head and (is_divided or reach > number + 1)):
+        if below is None or not (row.is_head and below.is_head and (is_divided or reach > number + 1)):
             return number + 1
-    return 0
+    return min(len(rows), MOST_HEADS)
 
 
 def _spread(rows: Sequence[Row]) -> Iterator[list[str]]:
