@@ -299,6 +299,8 @@ def test_skipping_long_postings_changes_no_result(monkeypatch):
         ("Istanbul", "İstanbul"),
         ("ML103", "meter ML-103."),
         ("ml-103", "meter ML103"),
+        ("ML103", "meter ML\u2010103."),
+        ("ML\u2011103", "meter ML103"),
         ("NB32O", "NB-32-O,32"),
         ("SARSCoV2", "the SARS-CoV-2 genome"),
     ],

@@ -52,6 +52,8 @@ def join_codes(text: str) -> list[str]:
     >>> join_codes("Sound level meter ML-103, article NB-32-O; a well-known 12-page manual")
     ['ml103', 'nb32o']
     """
+    if not text.isascii():
+        text = text.replace("\u2010", "-").replace("\u2011", "-")
     if not _HYPHENED_DIGIT.search(text):
         return []
     found = _CODE.findall(" ".join([piece for piece in text.split() if "-" in piece]))
