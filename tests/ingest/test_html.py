@@ -275,10 +275,29 @@ def test_list_is_numbered_from_its_start():
 
 
 @pytest.mark.parametrize(
+    ("attribute", "numbers"),
+    [
+        ("reversed", [3, 10, 9]),
+        ("start='-3'", [-3, 10, 11]),
+        ("start=' 5'", [5, 10, 11]),
+        ("start='5' reversed", [5, 10, 9]),
+        ("start='99999999999'", [1, 10, 11]),
+        ("start='0'", [0, 10, 11]),
+    ],
+)
+def test_items_have_the_numbers_that_a_browser_shows(attribute, numbers):
+    markdown = convert(f"<ol {attribute}><li>a<li value=10>a<li>a</ol>")
+    assert markdown == "\n".join(f"{number}. a" for number in numbers)
+    assert convert("<ol start=-1><li>a<li>a<li>a</ol><ul><li value=3>b</ul>") == "-1. a\n0. a\n1. a\n\n- b"
+
+
+@pytest.mark.parametrize(
     ("before", "piece"),
     [
         ("", "<sup>1</sup>"),
         ("", "a<sup>1</sup>"),
+        ("", "<sup>1</sup>/"),
+        ("", "<sup>1</sup>/<sub>2</sub>"),
         ("", "<sup>a"),
         ("", "<sub>1</sub>/"),
         ("", "<b><sup>1</sup></b>"),
@@ -290,6 +309,7 @@ def test_list_is_numbered_from_its_start():
         ("<select>", "<option>a"),
         ("<select>", "<option>a</option>"),
         ("<ol>", "<li>a"),
+        ("<ol reversed>", "<li>a"),
         ("<dl>", "<dt>a<dd>b"),
         ("<b><b><b><b><b><b><b><b>", "<p>a"),
         ("<div class='note'>", "<h3>a</h3>"),
@@ -299,6 +319,7 @@ def test_list_is_numbered_from_its_start():
         ("<table><tr>", "<td rowspan=9999 colspan=999>a</td>"),
         ("<table>", "<tr><td colspan=999>a</td></tr>"),
         ("<table>", "<tr><th colspan=2>a</th></tr>"),
+        ("<table>", "<tfoot><tr><td>a"),
         ("<table>", "<tbody><tr><td>a</td></tr></tbody>"),
         ("", "<table><td>a</table>"),
     ],

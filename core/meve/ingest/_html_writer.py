@@ -1,7 +1,6 @@
 """Writes parsed HTML as Markdown, with rules of our own for elements that `markdownify` glues or drops."""
 
 import re
-from collections import Counter
 from textwrap import indent
 from typing import Any
 from urllib.parse import unquote
@@ -17,6 +16,8 @@ BLOCKS = frozenset(_BLOCKS.split())
 """Elements that stand apart, but that `markdownify` takes for parts of a line."""
 ADDRESS = re.compile(r"\s*(?:mailto|tel):([^?\s<>|]{1,200})", re.IGNORECASE)
 """The target of a link that writes to an address or calls a number."""
+INTEGER = re.compile(r"\s*([+-]?[0-9]{1,9})(?![0-9])")
+"""A whole number at the beginning of an attribute."""
 NO_DIGITS = re.compile(r"\D+")
 FEWEST_DIGITS = 5
 """A text with fewer digits is no telephone number."""
@@ -31,8 +32,8 @@ class MarkdownWriter(MarkdownConverter):
         )  # fmt: skip
         self._cells: dict[int, str] = {}
         """The texts of cells by their ids, until their table is written."""
-        self._items: Counter[int] = Counter()
-        """The items written of each list, by the list's id."""
+        self._next: dict[int, int] = {}
+        """The number of the next item of each list, by the list's id."""
         self._summaries: dict[int, str] = {}
         """The texts of summaries by the ids of their `<details>`."""
 
@@ -66,12 +67,20 @@ class MarkdownWriter(MarkdownConverter):
 
     def convert_li(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         """Count the items of a list; `markdownify` reads all earlier items for each."""
-        count = self._items[id(el.parent)]
-        self._items[id(el.parent)] += 1
-        start = el.parent.get("start", "")
-        first = int(start[:9]) if start.isascii() and start.isdigit() else 1
-        bullet = f"{first + count}. " if el.parent.name == "ol" else "- "
+        bullet = f"{self._count_item(el)}. " if el.parent.name == "ol" else "- "
         return f"{bullet}{indent(words, ' ' * len(bullet))[len(bullet) :]}\n" if (words := text.strip()) else "\n"
+
+    def _count_item(self, item: Any) -> int:  # noqa: ANN401
+        """Return the number that a browser shows before an item of a numbered list."""
+        parent = item.parent
+        is_reversed = parent.has_attr("reversed")
+        number = _read_integer(item.get("value"))
+        if number is None:
+            number = self._next.get(id(parent), _read_integer(parent.get("start")))
+        if number is None:
+            number = len(parent.find_all("li", recursive=False)) if is_reversed else 1
+        self._next[id(parent)] = number - 1 if is_reversed else number + 1
+        return number
 
     def convert_sup(self, el: Any, text: str, parent_tags: set[str]) -> str:  # noqa: ANN401, ARG002
         return write_superscript(el, text)
@@ -118,6 +127,11 @@ class MarkdownWriter(MarkdownConverter):
         return f" {' '.join(text.split()).replace(' , ', ', ').strip(' ,')} "
 
     convert_datalist = convert_select
+
+
+def _read_integer(value: str | None) -> int | None:
+    found = INTEGER.match(value or "")
+    return int(found[1]) if found else None
 
 
 def _holds(text: str, address: str) -> bool:
