@@ -88,9 +88,9 @@ def _is_numerator(element: Any) -> bool:  # noqa: ANN401
     if slash is None or not slash.startswith(SLASHES):
         return False
     if len(slash) > 1:
-        return slash.startswith("\u2044") and slash[1].isdigit()
+        return bool(slash[0] == "\u2044" and slash[1].isdigit())
     below = _find_beside(slash, "next_sibling", 0)
-    return below is not None and below.parent.name == "sub" and below.strip().isdigit()
+    return bool(below and below.parent.name == "sub" and below.strip().isdigit())
 
 
 def _mark(sign: str, words: str, before: str, after: str) -> str:
