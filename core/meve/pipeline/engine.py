@@ -12,6 +12,7 @@ from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_passage
 from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
+from meve.components._spelling import correct_spelling
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
 from meve.components.lexical import make_lexical
@@ -174,6 +175,7 @@ class Engine:
             embedder=self._cached_embedder,
             estimator=self.estimator or self._find_estimator(),
             prior=(self.prior or fitted.prior) if needs_prior else None,
+            correct=correct_spelling,
             repeats=RepeatedText(),
             find_missing=find_missing,
             split=split_passage,

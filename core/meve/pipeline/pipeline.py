@@ -15,7 +15,6 @@ from meve.pipeline._packing import Packer
 from meve.pipeline._retrieval_report import describe_retrieval
 from meve.pipeline._run_state import Run
 from meve.pipeline._scorers import SimilarityScorer
-from meve.pipeline._spelling import correct_spelling
 from meve.pipeline._trace_builder import TraceBuilder
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
@@ -55,6 +54,8 @@ class Pipeline:
     """Estimates whether the context suffices; without an estimator, any verified passage suffices."""
     prior: Prior | None = None
     """Predicts which candidates will fail, unless `exact`."""
+    correct: Callable[[str, Callable[[str], int]], tuple[str, dict[str, str]]] | None = None
+    """Corrects the misspelt words of a question, given what counts the texts with a word, and names the corrections."""
     relate: Relate | None = None
     """Relates two similar passages in phase 4; None for the rule that `RetrieverConfig.duplicates` names."""
     compares_packed: bool = False
@@ -128,11 +129,11 @@ class Pipeline:
 
     def _correct_spelling(self, run: Run) -> None:
         """Correct misspelt words, if a source tells which words its passages hold."""
-        if not run.config.spelling or not run.includes("retrieve"):
+        if self.correct is None or not run.config.spelling or not run.includes("retrieve"):
             return
         make = next((m for s in (*self.sources, self.fallback) if (m := getattr(s, "word_counter", None))), None)
         if make is not None and (count_texts := make(run.query)) is not None:
-            text, run.corrections = correct_spelling(run.query.text, count_texts)
+            text, run.corrections = self.correct(run.query.text, count_texts)
             run.query = replace(run.query, text=text)
 
     def _embed_query(self, run: Run) -> None:

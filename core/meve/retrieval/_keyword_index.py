@@ -132,7 +132,8 @@ class _State:
         return score_rows(self._index, text, {self._rows[i]: i for i in ids if i in self._rows})
 
     def count_texts(self, word: str) -> int:
-        return self._index.count_texts(word)
+        count = self._index.word_counter()
+        return count(word) if count else 0
 
     def contains(self, passage: Passage) -> bool:
         return self.hashes.get(passage.id) == hash(passage.content)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,8 +54,8 @@ class LexicalSource:
 
     def word_counter(self, query: Query) -> Callable[[str], int] | None:
         """Return a function that tells in how many passages that the query's filter admits a word stands, or None."""
-        count: Callable[..., int] | None = getattr(self.index, "count_texts", None)
-        return count and partial(count, allowed=self.corpus.filter_rows(query.where))
+        make: Callable[..., Callable[[str], int] | None] | None = getattr(self.index, "word_counter", None)
+        return make and make(lambda: self.corpus.filter_rows(query.where))
 
     def score_ids(self, query: Query, ids: Sequence[str]) -> dict[str, float]:
         """Return the keyword scores of known passages by id, 0 for those that share no word with the query."""

@@ -200,6 +200,8 @@ class StoreRetriever:
         if self._words_in_store:
             return self._retrieve_both(query, settings, where, observer)
         is_indexed, is_stale = self._keywords.is_built, self._warn_if_stale()
+        if is_stale:  # its words may be those of passages that the store has no more
+            settings = settings.override(spelling=False)
         if settings.sources == "lexical" and not is_indexed:
             raise ConfigurationError(
                 f"sources='lexical' needs a keyword index of {self.store.name}: call refresh(), or give the documents"

@@ -1,8 +1,9 @@
 """The default keyword index: BM25 over an inverted index, whose queries cost as much as their terms' posting lists."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -15,7 +16,15 @@ from meve.components._row_map import select_top
 from meve.components.lexical._bm25_state import Bm25State, Norms, build_state
 from meve.components.lexical._postings import Block, Counts, Ints
 from meve.components.lexical._ranking import QueryTerm, Scores, rank_texts, sum_scores
-from meve.components.lexical.analyzers import Analyzer, analyzer_name, resolve_analyzer, search_words
+from meve.components.lexical.analyzers import (
+    Analyzer,
+    analyzer_name,
+    content_words,
+    resolve_analyzer,
+    search_words,
+    stemmed_words,
+    words,
+)
 from meve.errors import ConfigurationError, IndexCorruptError, PassageError
 from meve.types import FloatArray, RowArray
 
@@ -23,6 +32,8 @@ DEAD_SHARE = 0.25
 """The index is compacted once removed texts exceed this share of all positions."""
 _KEPT = 16
 """The scores of a query's words are kept for later queries, up to this many postings for each text."""
+_KEEPING_WORDS = (search_words, content_words, words, stemmed_words)
+"""The analyzers of which a word of letters is one term."""
 _BULK = 64
 _BLOCK_WORDS = 1 << 21
 
@@ -115,21 +126,32 @@ class Bm25Index:
         positions, scores = rank_texts(terms, k, norms=norms.values, least=norms.least, k1=self._k1, mask=mask)
         return select_top(state.rows[positions], scores.astype(np.float32), k)
 
-    def count_texts(self, word: str, allowed: RowArray | None = None) -> int:
-        """Return in how many texts a word stands; 0 for one that the analyzer drops or splits.
+    def word_counter(self, allowed: Callable[[], RowArray | None] = lambda: None) -> Callable[[str], int] | None:
+        """Return a function that tells in how many texts a word in lower case stands; None with another analyzer.
+
+        Other analyzers than those of this package may not keep words as they are, or be slow.
 
         Args:
-            word: in lower case.
-            allowed: the row keys of the texts to count, shape (n,).
+            allowed: returns the row keys of the texts to count, shape (n,), or None for all; called at most once.
         """
-        terms = self._analyzer(word)
-        if len(terms) != 1 or terms[0] not in self._state.vocabulary:
-            return 0
-        term = self._query_terms({terms[0]: 1}).get(terms[0])
-        if term is None:
-            return 0
-        mask = None if allowed is None else self._state.rows.mask(allowed)
-        return len(term.positions) if mask is None else int(np.count_nonzero(mask[term.positions]))
+        if self._analyzer not in _KEEPING_WORDS:
+            return None
+        admit = cache(lambda: (self._state, self._state.rows.mask(allowed())))
+
+        def count_texts(word: str) -> int:
+            terms = self._analyzer(word)
+            if len(terms) != 1 or terms[0] not in self._state.vocabulary:
+                return 0
+            term = self._query_terms({terms[0]: 1}).get(terms[0])
+            if term is None:
+                return 0
+            state, mask = admit()
+            if mask is None:
+                return len(term.positions)
+            known = term.positions[term.positions < (len(mask) if state is self._state else 0)]
+            return int(np.count_nonzero(mask[known]))
+
+        return count_texts
 
     def score_shares(self, text: str, least: float = 0.0) -> tuple[RowArray, FloatArray]:
         """Return every row that shares a word with `text`, unordered, and its score divided by the maximum score.

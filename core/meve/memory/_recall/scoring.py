@@ -71,15 +71,22 @@ class MemorySource:
         return list(candidates.values())
 
     def word_counter(self, query: Query) -> Callable[[str], int]:  # noqa: ARG002
-        """Return a function that tells in how many texts of the memories in scope a word stands."""
-        return self._count_texts
+        """Return a function that tells in how many texts of the memories that a search may find a word stands."""
+        scope = self.scope if self.scope.require_tags else replace(self.scope, tags=None)
+        counters = [
+            (index, index.version, index.words.word_counter(partial(index.admitted, scope)))
+            for index in filter(len, self.indexes)
+        ]
 
-    def _count_texts(self, word: str) -> int:
-        count = 0
-        for index in filter(len, self.indexes):
-            with index.lock:
-                count += index.words.count(word, partial(index.admitted, self.scope))
-        return count
+        def count_texts(word: str) -> int:
+            count = 0
+            for index, version, counter in counters:
+                with index.lock:
+                    if index.version == version:  # else the records are others
+                        count += counter(word)
+            return count
+
+        return count_texts
 
     def _within(self, time: TimeWindow) -> Scope:
         since, until = self.scope.since or time.since, self.scope.until or time.until

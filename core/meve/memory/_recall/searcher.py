@@ -14,6 +14,7 @@ from meve._repeating import repeat_rolled_back
 from meve._telemetry import count, reported
 from meve.calibration.probability_maps import summarize_calibration
 from meve.components._sentence_splitter import split_sentences
+from meve.components._spelling import correct_spelling
 from meve.components.entities import resolve_entities
 from meve.components.lexical.analyzers import stemmed_words
 from meve.errors import QueryError
@@ -200,6 +201,7 @@ class Searcher:
             sources=[self._source(query, indexes, model)],
             scorer=scorer,
             fallback=None,
+            correct=correct_spelling,
             relate=DuplicateJudge(policy, indexes, self._judge),
             compares_packed=True,
             already_shown=query.seen.contains if query.seen.given else None,

@@ -1,6 +1,7 @@
 """The words of a user's records, by which a search finds them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -53,17 +54,20 @@ class WordIndex:
             shares[rows // MAX_PASSAGES] = of_texts
         return shares
 
-    def count(self, word: str, admitted: Callable[[], npt.NDArray[np.bool_]]) -> int:
-        """Return in how many texts of the admitted records a word stands.
+    def word_counter(self, admitted: Callable[[], npt.NDArray[np.bool_]]) -> Callable[[str], int]:
+        """Return a function that tells in how many texts of the admitted records a word in lower case stands.
 
         Args:
-            word: in lower case.
-            admitted: returns which positions hold such a record, shape (n,); called only if the word is known.
+            admitted: returns which positions hold such a record, shape (n,); called at most once, for a known word.
         """
-        if not self._texts.count_texts(word):
-            return 0
-        rows, _ = self._texts.score_shares(word)
-        return int(np.count_nonzero(admitted()[rows // MAX_PASSAGES]))
+        count, mask = self._texts.word_counter(), cache(admitted)
+
+        def count_texts(word: str) -> int:
+            if count is None or not count(word):
+                return 0
+            return int(np.count_nonzero(mask()[self._texts.score_shares(word)[0] // MAX_PASSAGES]))
+
+        return count_texts
 
     def _rows(self, positions: Iterable[int]) -> RowArray:
         return np.array(

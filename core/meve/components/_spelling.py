@@ -22,14 +22,20 @@ LONG = 8
 are and only unknown: `sleet` and `sleep`."""
 MOST = 8
 """The most words that are corrected. A question with more unknown ones is in a language of its own, such as code."""
-_WORD = re.compile(rf"(?<![\w.\-/@=$#\\:'’+])[A-Za-z]{{{SHORTEST},30}}(?![\w\-/@=('’+]|[.:]\w)")
+COMMON = 3_000
+"""The place in the vocabulary up to which a word is so common that it may be meant though no text holds it."""
+_WORD = rf"(?<![\w.\-/@=$#\\:'’+])[A-Za-z]{{{SHORTEST},30}}(?![\w\-/@=('’+]|[.:]\w)"
 """A word that is no part of a name, a path, an address, an option or code."""
+_WORD_OR_QUOTED = re.compile(rf'"[^"\n]*"|`[^`\n]*`|({_WORD})')
 _LISTED = """
 aint arent cant couldnt didnt doesnt dont hadnt hasnt havent isnt mustnt shouldnt wasnt werent wont wouldnt hes shes
 thats theres theyre theyve weve whats whos youre youve
 """
 _CONTRACTED = frozenset(_LISTED.split())
 """Contractions without their apostrophe."""
+_PREFIX = re.compile(r"^(?:dis|inter|mis|non|out|over|pre|re|sub|un|de)(?=[a-z]{4})")
+_DOUBLING = re.compile(r"[^aeiou][aeiouy][^aeiouwxy]$")
+"""The end of a word that doubles its last letter in other forms."""
 _ENDINGS = ("s", "es", "d", "ed", "ing", "er", "ers", "r", "rs", "ly", "y", "al", "able", "ness", "less", "ful", "ment",
             "ize", "ized", "izes", "izing", "ise", "ised", "ises", "ising", "ion", "ions")  # fmt: skip
 
@@ -37,10 +43,11 @@ _ENDINGS = ("s", "es", "d", "ed", "ing", "er", "ers", "r", "rs", "ly", "y", "al"
 def correct_spelling(text: str, count_texts: CountTexts) -> tuple[str, dict[str, str]]:
     """Return a question with its misspelt words corrected, and the corrections by word.
 
-    A word is taken to be misspelt if neither the collection nor the common words of English have it, its stem or its
-    next form (`expire`, `expired`), and it becomes a known word by one exchange of neighbours, one letter more or less,
-    one or two doubled letters, or one other letter if it is long. The first letter stays. Of several, a word of the
-    collection is chosen before others. Names, codes and questions in other languages stay as they are.
+    A word is taken to be misspelt if neither the collection nor the vocabulary of BERT has it, its stem, another form
+    of it or what follows its prefix (`expired`, `repotting`, `unblock`), and it becomes a word of the collection, or a
+    very common one, by one exchange of neighbours, one letter more or less, one or two doubled letters, or one other
+    letter if it is long. The first letter stays. Of several, a word of the collection is chosen before others. Names,
+    code, quoted words and questions in other languages stay as they are.
 
     Args:
         text: the question.
@@ -53,8 +60,8 @@ def correct_spelling(text: str, count_texts: CountTexts) -> tuple[str, dict[str,
     ('how do i descale the coffee machine', {'descal': 'descale', 'cofee': 'coffee'})
     """
     corrections: dict[str, str] = {}
-    matches = list(_WORD.finditer(text))
-    unknown = [m for m in matches if _is_plain(m) and not _is_known(m[0].lower(), count_texts)]
+    matches = [m for m in _WORD_OR_QUOTED.finditer(text) if m[1]]
+    unknown = [m for m in matches if _is_plain(m) and not _is_known(m[1].lower(), count_texts)]
     if not 0 < len(unknown) <= MOST or find_foreign_language(text):
         return text, corrections
     parts, end = [], 0
@@ -75,10 +82,12 @@ def _is_plain(match: re.Match[str]) -> bool:
 
 
 def _is_known(word: str, count_texts: CountTexts) -> bool:
-    """Return whether a text or English has a word, its stem or its next form."""
+    """Return whether a text or English has a word, its stem, another form of it, or what follows its prefix."""
     english = _english()
-    longer = (f"{word}{ending}" for ending in (("s", "d", "r") if word.endswith("e") else ("s",)))
-    if word in _CONTRACTED or any(each in english or count_texts(each) for each in (word, *longer)):
+    if word in _CONTRACTED or any(each in english or count_texts(each) for each in _list_forms(word)):
+        return True
+    rest = _PREFIX.sub("", word)
+    if rest != word and (rest in english or count_texts(rest)):
         return True
     for ending in _ENDINGS:
         stem = word.removesuffix(ending)
@@ -89,6 +98,20 @@ def _is_known(word: str, count_texts: CountTexts) -> bool:
             if base in english or count_texts(base):
                 return True
     return False
+
+
+def _list_forms(word: str) -> Iterator[str]:
+    """Yield a word and forms of it: `splice`, `spliced`, `splicing`; `repot`, `repotting`; `annul`, `annulment`."""
+    yield word
+    yield f"{word}s"
+    endings: tuple[str, ...]
+    stem, endings = word, ("ing", "ed", "er", "able", "ation", "ion", "ment", "es")
+    if word.endswith("e"):
+        stem, endings = word[:-1], ("ed", "er", "eed", "ing", "able", "ation", "ement")
+    elif _DOUBLING.search(word):
+        yield f"{word}ment"
+        stem, endings = word + word[-1], ("ing", "ed", "er", "able")
+    yield from (stem + ending for ending in endings)
 
 
 def _choose(word: str, count_texts: CountTexts, *, is_name: bool) -> str | None:
@@ -104,7 +127,9 @@ def _choose(word: str, count_texts: CountTexts, *, is_name: bool) -> str | None:
     for rank, candidates in enumerate(_list_edits(word)):
         for candidate in candidates:
             count = count_texts(candidate)
-            allowed = candidate in FUNCTION_WORDS if is_name else count or candidate in english
+            allowed = candidate in FUNCTION_WORDS or (
+                not is_name and (count or english.get(candidate, COMMON) < COMMON)
+            )
             if allowed and candidate not in known:
                 known[candidate] = (count == 0, rank, -count, english.get(candidate, len(english)), candidate)
     return min(known, key=known.__getitem__, default=None)
