@@ -1,6 +1,7 @@
 """Test that misspelt words of a question are corrected, and nothing else."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -116,3 +117,18 @@ def test_the_index_counts_texts_with_a_word():
     index.remove([2])
     assert index.word_counter()("red") == 1
     assert Bm25Index(analyzer=str.split).word_counter() is None
+
+
+HERE = Path(__file__).parent
+HANDBOOKS = {
+    word
+    for file in sorted((HERE.parents[1] / "benchmarks/documentation/handbooks").rglob("*.*"))
+    for word in re.findall(r"[a-z]+", file.read_text("utf-8").lower())
+}
+
+
+@pytest.mark.parametrize("known", [set(), HANDBOOKS], ids=["of no collection", "of handbooks"])
+def test_right_questions_with_rare_words_hardly_change(known):
+    questions = (HERE / "right_questions.txt").read_text("utf-8").splitlines()
+    changed = [found for question in questions if (found := correct(question, known)[1])]
+    assert len(changed) <= len(questions) / 100, changed
