@@ -562,13 +562,15 @@ def test_text_between_rules_is_no_front_matter():
 
 def test_aliases_in_front_matter_that_stand_for_billions_of_words_cost_nothing():
     bomb = "".join(f"a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 30))
-    chunks = chunker().split(f"---\na0: &a0 [lol]\n{bomb}title: *a29\n---\n\n{WORDS}", "markdown", "a.md")
-    assert [(chunk.title, chunk.text) for chunk in chunks] == [("a.md", WORDS)]
-    assert front_metadata(f"a0: &a0 [lol]\n{bomb}") == {}
+    text = f"---\na0: &a0 [lol]\n{bomb}title: *a29\n---\n\n{WORDS}"
+    passages = split_file(text, "a.md", chunker()).passages
+    assert {passage.title for passage in passages} == {"a.md"}
+    assert tuple(passages[0].metadata) == PLACE
+    assert sum(len(passage.text) for passage in passages) <= len(text)
 
 
 def front_metadata(front: str) -> dict[str, object]:
-    (passage,) = split_file(f"---\n{front}---\n\n{WORDS}\n", "a.md", chunker()).passages
+    passage = split_file(f"---\n{front}---\n\n{WORDS}\n", "a.md", chunker()).passages[-1]
     return {name: value for name, value in passage.metadata.items() if name not in PLACE}
 
 
@@ -579,7 +581,7 @@ def test_plain_values_of_front_matter_are_metadata():
     }  # fmt: skip
     (passage,) = split_file(f"---\ntitle: Hive\n---\n\n# Bees\n\n{WORDS}\n", "a.md", chunker()).passages
     assert (passage.title, passage.metadata["title"]) == ("Bees", "Hive"), "the heading takes the title's place"
-    (passage,) = split_file(f"---\nsource: elsewhere\nkind: x\n---\n\n{WORDS}\n", "a.md", chunker()).passages
+    (passage,) = split_file(f"---\nsource: elsewhere\nkind: x\na: b\n---\n\n{WORDS}\n", "a.md", chunker()).passages
     assert (passage.metadata["source"], passage.metadata["kind"]) == ("a.md", "markdown"), "the place is the file's"
 
 
@@ -592,5 +594,31 @@ def test_plain_values_of_front_matter_are_metadata():
         f"a: 1{':30' * 600}.5\n", '"": x\n', '" ": x\n', '"a\\0": x\n', '"a\\ud800": x\n',
     ],
 )  # fmt: skip
-def test_other_front_matter_is_no_metadata(front):
+def test_other_front_matter_is_no_metadata_and_stays_in_the_text(front):
     assert front_metadata(front) == {}
+    passages = split_file(f"---\n{front}---\n\n{WORDS}\n", "a.md", chunker(10_000)).passages
+    assert front.strip() in passages[0].text
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        'title: "Unclosed\ncode: 4711 opens the door\n',
+        "title: Keys: the code is 4711\n",
+        "contact:\n  phone: 4711\n  mail: a@x\n",
+        "faq:\n  - q: What is the code?\n    a: It is 4711.\n",
+        "source: The code is 4711\n",
+    ],
+)
+def test_front_matter_without_metadata_stays_in_the_text(front):
+    file = split_file(f"---\n{front}---\nBody text\n", "a.md", chunker())
+    assert [passage.text for passage in file.passages] == [f"---\n{front}---\nBody text"]
+    assert file.complaints == ()
+
+
+def test_values_of_front_matter_that_are_left_out_are_named():
+    front = 'lang: en\ncontact:\n  phone: 4711\nempty:\nsource: x\n1: y\n"a\\ud800": z\n'
+    file = split_file(f"---\n{front}---\n\n{WORDS}\n", "a.md", chunker())
+    assert [passage.text for passage in file.passages] == [WORDS]
+    assert file.complaints == ("values of the front matter aren't metadata: contact, source, other names",)
+    assert split_file(f"---\nlang: en\n---\n\n{WORDS}\n", "a.md", chunker()).complaints == ()

@@ -137,6 +137,7 @@ def test_unreadable_files_do_not_affect_others(docs, retriever):
     (docs / "empty.txt").write_text(" \n")
     (docs / "dashes.md").write_text("---\n\n***\n")
     (docs / "huge.txt").write_text("word " * 1000)
+    (docs / "front.md").write_text("---\nsummary: The code is 4711\n---\n")
     (docs / "link.txt").symlink_to("nowhere.txt")
     (docs / "linked").symlink_to(docs / "c")
     (docs / "bad.jsonl").write_text("{\n")
@@ -151,6 +152,7 @@ def test_unreadable_files_do_not_affect_others(docs, retriever):
         "latin.txt": "not UTF-8",
         "empty.txt": "empty",
         "dashes.md": "holds no letter and no digit",
+        "front.md": "holds only front matter",
         "huge.txt": "too large",
         "link.txt": "a broken link, to nowhere.txt",
         "linked": "a link to a folder",

@@ -1,7 +1,7 @@
 """Converts HTML to Markdown, without scripts, styles and navigation."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from meve.errors import IngestError
@@ -24,10 +24,14 @@ NOTE = re.compile(r"^(admonition.*|note|tip|hint|info|important|warning|caution|
 """Classes of boxes beside the text; a heading in one begins no section."""
 
 
-def html_to_markdown(html: str) -> tuple[str, str]:
+def html_to_markdown(html: str, *, leave_out: Callable[[Any], Sequence[Any]] = lambda _: ()) -> tuple[str, str]:
     """Return the text of a page as Markdown, and its title, which may be empty.
 
     Links keep their words, and mail addresses and telephone numbers; images are dropped.
+
+    Args:
+        html: the page.
+        leave_out: returns elements and texts of the parsed page that are left out.
 
     Raises:
         IngestError: the page is nested too deeply for the parser.
@@ -63,6 +67,7 @@ def html_to_markdown(html: str) -> tuple[str, str]:
                 heading.name = "p"
         markup = Comment | Declaration | Doctype | ProcessingInstruction
         _remove(soup(string=lambda text: isinstance(text, markup)))
+        _remove(leave_out(soup))
         unwrap_layouts(soup)
         markdown = MarkdownWriter().convert_soup(soup)
     except RecursionError as cause:

@@ -11,48 +11,54 @@ from typing import Any
 
 from meve.errors import IngestError
 from meve.ingest._converted_text import ConvertedText
-from meve.ingest._html import html_to_markdown
+from meve.ingest._mail_copies import leave_out_copies, page_to_markdown
 
 LONGEST_HEADER = 4_000
 """The most characters of a header that is read, since the parser takes quadratic time for some headers."""
-LONGEST_SIGNATURE = 10
-"""The most lines of a signature; what is longer is text."""
-SIGNATURE = re.compile(r"-- +\Z")
-"""The line above a signature (RFC 3676, section 4.3)."""
-WROTE = re.compile(r"\b(wrote|writes|schrieb|écrit|escribió|escreveu|scritto|schreef)\b")
-"""A word of the line above a quoted reply, such as "On 3 March, Ann wrote:"."""
+FEW_WORDS = 50
+"""Fewer words of plain text may only stand for the HTML, such as "Use a viewer of HTML"."""
+SHARE = 3
+"""The HTML is read if the plain text has few words, and fewer than this part of the HTML's."""
+WORD = re.compile(r"\w+")
 
 
 class _Policy(EmailPolicy):
-    """Reads no header that is too long."""
+    """Reads no header that is too long, or that the parser can't read."""
 
     def header_fetch_parse(self, name: str, value: str) -> Any:  # noqa: ANN401 - as the base class has it
-        return super().header_fetch_parse(name, value if len(value) <= LONGEST_HEADER else "")
+        try:
+            return super().header_fetch_parse(name, value if len(value) <= LONGEST_HEADER else "")
+        except MemoryError:
+            raise
+        except Exception:  # the parser raises errors of many kinds for headers that break the rules of the format
+            return super().header_fetch_parse(name, "")
 
 
 def read_mail(data: bytes) -> ConvertedText:
     """Return a mail's text, which begins with its sender and day: its plain text, else its HTML as Markdown.
 
     The title is the subject. Metadata are `subject`, `from`, `to`, `date` in UTC and `message_id`, as far as they are
-    known. Quoted replies, the signature and attachments are left out.
+    known. Quoted replies, the signature, attachments, and headers that can't be read are left out. HTML is also read if
+    the plain text has fewer than 50 words and fewer than a third of the HTML's.
 
     Raises:
         IngestError: the mail is broken, has no text, or isn't in the encoding that it names.
     """
     try:
         message: Any = BytesParser(EmailMessage, policy=_Policy()).parsebytes(data)
-        parts = list(_find_texts(message))
+        is_reply = "in-reply-to" in message or "references" in message
+        parts = list(_find_texts(message, is_reply))
         metadata, first = _read_headers(message)
         names = [part.get_filename() or part.get_content_type() for part in message.walk() if _is_attached(part)]
     except (IngestError, MemoryError):
         raise
-    except Exception as cause:  # the parser raises errors of many kinds for headers that break the rules of the format
+    except Exception as cause:  # the parser raises errors of many kinds for mails that break the rules of the format
         raise IngestError(f"a broken mail: {type(cause).__name__}: {cause!s:.100}") from cause
-    text = "\n\n".join(html_to_markdown(part)[0] if is_html else part for part, is_html in parts)
+    text = "\n\n".join(part for part, _ in parts)
     if not any(map(str.isalnum, text)):
         raise IngestError("a mail without text")
     return ConvertedText(
-        text=first + leave_out_copies(text),
+        text=first + text.strip("\n"),
         title=metadata.get("subject", ""),
         is_markdown=any(is_html for _, is_html in parts),
         metadata=metadata,
@@ -60,84 +66,50 @@ def read_mail(data: bytes) -> ConvertedText:
     )
 
 
-def leave_out_copies(text: str) -> str:
-    """Return a mail's text without quoted replies and signature, or as it is if nothing else is in it.
-
-    Left out are quoted lines at the end, and those below "On …, Ann wrote:", unless several are answered one by one.
-    A signature has at most 10 lines below `-- `.
-    """
-    lines = text.strip("\n").split("\n")
-    rest = _without_quotes(_without_signature(lines))
-    rest = _without_signature(rest)
-    return "\n".join(rest if any(map(str.isalnum, "".join(rest))) else lines).strip("\n")
-
-
-def _without_signature(lines: list[str]) -> list[str]:
-    first = max((n for n, line in enumerate(lines) if SIGNATURE.match(line)), default=len(lines))
-    below = [line for line in lines[first + 1 :] if line.strip()]
-    return lines if len(below) > LONGEST_SIGNATURE or any(map(_is_quoted, below)) else lines[:first]
-
-
-def _without_quotes(lines: list[str]) -> list[str]:
-    """Return the lines without quotes that end the mail, and without its only other one if a line introduces it."""
-    spans = _find_quotes(lines)
-    if spans and not any(line.strip() for line in lines[spans[-1][1] :]):
-        start, _, lead = spans.pop()
-        lines = lines[: start - lead]
-    if len(spans) == 1 and spans[0][2]:
-        start, end, lead = spans[0]
-        lines = [*lines[: start - lead], *lines[end:]]
-    return lines
-
-
-def _find_quotes(lines: list[str]) -> list[tuple[int, int, int]]:
-    """Return the first quoted line of each quote, the line after it, and how many lines above introduce it."""
-    spans: list[tuple[int, int, int]] = []
-    words = [n for n, line in enumerate(lines) if line.strip()]
-    above = -1
-    for place, number in enumerate(words):
-        if _is_quoted(lines[number]):
-            if spans and spans[-1][1] == above + 1:
-                spans[-1] = (spans[-1][0], number + 1, spans[-1][2])
-            else:
-                spans.append((number, number + 1, _count_lead(lines, number, words[max(place - 2, 0) : place])))
-        above = number
-    return spans
-
-
-def _count_lead(lines: list[str], number: int, above: list[int]) -> int:
-    """Return how many lines before a quote introduce it, blank ones included; it may be wrapped once."""
-    if not above or not lines[above[-1]].rstrip().endswith(":"):
-        return 0
-    if WROTE.search(lines[above[-1]]):
-        is_wrapped = len(above) > 1 and above[0] == above[1] - 1 and lines[above[0]].startswith(("On ", "Le ", "El "))
-        return number - above[0 if is_wrapped else -1]
-    return 0
-
-
-def _is_quoted(line: str) -> bool:
-    return line.startswith(">")
-
-
 def _is_attached(part: MIMEPart) -> bool:
     return part.get_content_disposition() == "attachment" or part.get_content_type() == "message/rfc822"
 
 
-def _find_texts(part: MIMEPart) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a mail, and whether each is HTML; of alternatives the first plain one that isn't blank."""
+def _find_texts(part: MIMEPart, is_reply: bool) -> Iterator[tuple[str, bool]]:
+    """Yield the texts of a mail without copies, and whether each was HTML."""
     kind = part.get_content_type()
     if _is_attached(part):
         return
-    if part.is_multipart():
-        inner = [list(_find_texts(each)) for each in part.iter_parts()]
-        if kind == "multipart/alternative":
-            inner = sorted(filter(None, inner), key=lambda texts: any(is_html for _, is_html in texts))[:1]
-        for texts in inner:
-            yield from texts
+    if kind == "multipart/alternative":
+        yield from _choose(part, is_reply)
+    elif part.is_multipart():
+        for each in part.iter_parts():
+            yield from _find_texts(each, is_reply)
     elif kind in {"text/plain", "text/html"}:
         text = _decode(part)
         if text.strip():
-            yield text, kind == "text/html"
+            is_html = kind == "text/html"
+            yield (page_to_markdown if is_html else leave_out_copies)(text, is_reply=is_reply), is_html
+
+
+def _choose(part: MIMEPart, is_reply: bool) -> list[tuple[str, bool]]:
+    """Return the texts of the first plain alternative that isn't blank, or of the HTML that it only stands for."""
+    best: list[tuple[str, bool]] = []
+    for each in sorted(part.iter_parts(), key=_holds_page):
+        few = _count_words(best)
+        if few >= FEW_WORDS:
+            break
+        try:
+            texts = list(_find_texts(each, is_reply))
+        except IngestError:
+            if not best:
+                raise
+            continue
+        best = texts if not best or few * SHARE < _count_words(texts) else best
+    return best
+
+
+def _holds_page(part: MIMEPart) -> bool:
+    return any(each.get_content_type() == "text/html" for each in part.walk())
+
+
+def _count_words(texts: list[tuple[str, bool]]) -> int:
+    return sum(1 for text, _ in texts for _ in WORD.finditer(text))
 
 
 def _decode(part: MIMEPart) -> str:
@@ -157,12 +129,16 @@ def _read_headers(message: EmailMessage) -> tuple[dict[str, Any], str]:
     """Return the metadata, and the line that tells the sender and the day, with a blank one; empty if unknown."""
     senders, receivers = ([each for name in names for each in getattr(message[name], "addresses", ())]
                           for names in (("from",), ("to", "cc")))  # fmt: skip
-    sent = getattr(message["date"], "datetime", None)
+    sent, date = getattr(message["date"], "datetime", None), ""
+    try:
+        date = (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).astimezone(UTC).isoformat() if sent else ""
+    except OverflowError:  # the day is out of range in UTC
+        sent = None
     metadata: dict[str, Any] = {
         "subject": _clean(message["subject"]),
         "from": _clean(senders[0].addr_spec) if senders else "",
         "to": [_clean(each.addr_spec) for each in receivers],
-        "date": (sent if sent.tzinfo else sent.replace(tzinfo=UTC)).astimezone(UTC).isoformat() if sent else "",
+        "date": date,
         "message_id": _clean(message["message-id"]).strip("<>"),
     }
     lead: list[str] = [_clean(senders[0].display_name) or metadata["from"]] if senders else []

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from meve.errors import IngestError
 from meve.ingest._converted_text import ConvertedText
 from meve.ingest._converter import convert
-from meve.ingest._file_kinds import find_kind, find_language
-from meve.ingest._front_matter import read_front_metadata
+from meve.ingest._file_kinds import FileKind, find_kind, find_language
+from meve.ingest._front_matter import read_front
 from meve.ingest._grammars import load_grammar
 from meve.ingest._jsonl import read_jsonl_passages
 from meve.ingest._notebook import notebook_to_markdown
@@ -20,7 +20,7 @@ class FilePassages:
 
     passages: tuple[Passage, ...]
     complaints: tuple[str, ...] = ()
-    """What was left out: invalid lines, each with the reason, and the attachments of a mail."""
+    """What was left out: invalid lines, each with the reason, values of front matter, and the attachments of a mail."""
     missing_grammar: str = ""
     """The language whose grammar isn't installed, so that the file was split as plain text."""
 
@@ -63,7 +63,11 @@ def split_text(file: ConvertedText, source: str, chunker: Chunker) -> FilePassag
         return FilePassages(passages=tuple(rows), complaints=tuple(complaints))
     if kind == "notebook":
         text = notebook_to_markdown(text)
-    about = read_front_metadata(text) if kind == "markdown" else file.metadata
+    front = read_front(text if kind == "markdown" else "")
+    about = front.metadata if kind == "markdown" else file.metadata
+    complaints = list(file.complaints)
+    if front.left_out and not front.is_text:
+        complaints.append(f"values of the front matter aren't metadata: {', '.join(front.left_out):.500}")
     form = kind if kind != "mail" else "html" if file.is_markdown else "text"
     passages = []
     for number, chunk in enumerate(chunker.split(text, form, source, file.title), start=1):
@@ -72,4 +76,12 @@ def split_text(file: ConvertedText, source: str, chunker: Chunker) -> FilePassag
         passages.append(Passage(id=f"{source}#{number}", text=chunk.text, title=chunk.title, metadata=metadata))
     language = find_language(source)
     missing = language if language and load_grammar(language) is None else ""
-    return FilePassages(passages=tuple(passages), complaints=file.complaints, missing_grammar=missing)
+    return FilePassages(passages=tuple(passages), complaints=tuple(complaints), missing_grammar=missing)
+
+
+def explain_lack(text: str, kind: FileKind) -> str:
+    """Return why a file has no passages, from its text or the text made from it."""
+    if not text.strip():
+        return "empty"
+    front = read_front(text if kind == "markdown" else "")
+    return "holds only front matter" if front.metadata else "holds no letter and no digit"

@@ -9,11 +9,12 @@ from time import monotonic
 from meve._tables import read_csv_rows
 from meve.errors import ConfigurationError, IngestError
 from meve.ingest._file_kinds import FileKind, find_language
+from meve.ingest._front_matter import read_front
 from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
 from meve.ingest._layout import Form, Layout
 from meve.ingest._line_cutter import SECTION_SHARE, LineCutter
-from meve.ingest._markup import hide_unclosed_fences, read_front_matter
+from meve.ingest._markup import hide_unclosed_fences
 from meve.ingest._questions import lists_questions
 from meve.ingest._slices import iter_slices
 from meve.ingest._text_headings import find_last_title, text_outline
@@ -94,11 +95,11 @@ class Chunker:
         file = name.rpartition("/")[2]
         form = _find_form(text, kind, name)
         if form is not None:
-            front, own_title = read_front_matter(text) if kind == "markdown" else (0, "")
+            front = read_front(text if kind == "markdown" else "")
             marked = hide_unclosed_fences(text) if form in {"markdown", "text"} else text
-            outline = _read_outline(marked, form, front, name)
-            title = own_title or title or (file if form == "text" and outline.headings else "")
-            layout = Layout(marked, outline, form, front=front)
+            outline = _read_outline(marked, form, front.lines, name)
+            title = front.title or title or (file if form == "text" and outline.headings else "")
+            layout = Layout(marked, outline, form, front=0 if front.is_text else front.lines)
             spans = list(self._cut_lines(text, layout, check))
             page = title if _count_outermost(outline) != 1 else ""
             return self._make_chunks(text, spans, outline, title or file, layout, page)

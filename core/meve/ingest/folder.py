@@ -18,7 +18,7 @@ from meve.ingest._file_readers import MAX_BYTES, FileData, decode, read_data, re
 from meve.ingest._file_walk import FolderListing, find_files
 from meve.ingest._grammars import load_grammar
 from meve.ingest._passage_record import mark_passages, read_record
-from meve.ingest._passages import split_text
+from meve.ingest._passages import explain_lack, split_text
 from meve.ingest.chunking import Chunker, Chunking
 from meve.ingest.report import IngestReport, Record, SkippedFile, SourceRecord
 from meve.types import Passage, StageProgress
@@ -216,8 +216,7 @@ class IngestRun:
         if old is not None:
             self.removals += old.passages
         if not split.passages:
-            reason = "holds no letter and no digit" if converted.text.strip() else "empty"
-            self.skipped.append(SkippedFile(path=source, reason=reason))
+            self.skipped.append(SkippedFile(path=source, reason=explain_lack(converted.text, kind)))
             return
         self.read.append(source)
         self.added[source] = split.passages
