@@ -373,7 +373,7 @@ def test_another_folder_raises(docs, retriever, tmp_path):
     ingest(docs, retriever)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "x.txt").write_text("x")
-    with pytest.raises(ConfigurationError, match=r"made from .*docs, not from .*other: give that folder"):
+    with pytest.raises(ConfigurationError, match=r"made from .*docs, not from .*other: .*give --moved"):
         ingest(tmp_path / "other", retriever)
     assert ids(retriever) == ALL
 
