@@ -1,4 +1,4 @@
-"""What misspelt words in a question cost, with and without their correction.
+"""Measures how many answers are found for misspelt questions, with and without their correction.
 
     python -m benchmarks.misspelt [--manuals FOLDER] [--seed N]
 

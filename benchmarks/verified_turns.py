@@ -1,4 +1,4 @@
-"""What the verifier makes of the turns of conversations, read alone and with their neighbours.
+"""Measures how many turns of conversations the verifier accepts, read alone and with their neighbours.
 
     python -m benchmarks.verified_turns --data DATA [--questions 36]
 
@@ -19,7 +19,7 @@ from meve.evaluation.experiments.memory.recall import KINDS, open_filled
 
 CANDIDATES, SHOWN, SEED = 30, 10, 1
 READ = {"alone": (0, 0), "with the turn before": (1, 0), "between its neighbours": (1, 1)}
-"""How many turns before and after a turn are read with it."""
+"""The numbers of turns before and after a turn that are read with it."""
 
 
 def main() -> None:

@@ -63,18 +63,18 @@ class CalibrationReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences that say why the threshold may be worse on new questions, and what to do; often none."""
-        found = []
+        sentences = []
         if self.relevant < ENOUGH_RELEVANT:
-            found.append(
+            sentences.append(
                 f"only {self.relevant} of the {self.pairs} pairs are relevant, so the threshold {self.threshold:.3f} "
                 f"may fit them by chance: label {ENOUGH_RELEVANT} relevant pairs or more"
             )
         if self.recall < 0.5:
-            found.append(
+            sentences.append(
                 f"the threshold {self.threshold:.3f} keeps {self.recall:.0%} of the {self.relevant} relevant pairs, so "
                 "most right passages won't be verified: calibrate again with a lower target precision, or without one"
             )
-        return tuple(found)
+        return tuple(sentences)
 
 
 def fit_calibration(

@@ -16,14 +16,15 @@ CountTexts = Callable[[str], int]
 SHORTEST = 4
 """The least letters of a word that is corrected; a shorter one resembles too many others."""
 MIDDLING = 6
-"""From so many letters on, a word may have one too many: `memmber`."""
+"""The least letters of a word that may have one letter too many: `memmber`."""
 LONG = 8
-"""From so many letters on, one of them may be another: `approcimately`. Of shorter words, most are then right as they
-are and only unknown: `sleet` and `sleep`."""
+"""The least letters of a word in which one letter may be replaced: `approcimately`. Shorter words that differ in one
+letter are mostly two right words: `sleet` and `sleep`."""
 MOST = 8
-"""The most words that are corrected. A question with more unknown ones is in a language of its own, such as code."""
+"""The most unknown words of a question that is corrected; one with more may be code or another language."""
 COMMON = 3_000
-"""The place in the vocabulary up to which a word is so common that it may be meant though no text holds it."""
+"""The place in the vocabulary below which a word replaces a misspelt one though no text holds it. Whole words begin at
+1996, the commonest first, so these are about a thousand."""
 _WORD = rf"(?<![\w.\-/@=$#\\:'’+])[A-Za-z]{{{SHORTEST},30}}(?![\w\-/@=('’+]|[.:]\w)"
 """A word that is no part of a name, a path, an address, an option or code."""
 _WORD_OR_QUOTED = re.compile(rf'"[^"\n]*"|`[^`\n]*`|({_WORD})')
@@ -104,14 +105,13 @@ def _list_forms(word: str) -> Iterator[str]:
     """Yield a word and forms of it: `splice`, `spliced`, `splicing`; `repot`, `repotting`; `annul`, `annulment`."""
     yield word
     yield f"{word}s"
-    endings: tuple[str, ...]
-    stem, endings = word, ("ing", "ed", "er", "able", "ation", "ion", "ment", "es")
     if word.endswith("e"):
-        stem, endings = word[:-1], ("ed", "er", "eed", "ing", "able", "ation", "ement")
+        yield from (word[:-1] + ending for ending in ("ed", "er", "eed", "ing", "able", "ation", "ement"))
     elif _DOUBLING.search(word):
         yield f"{word}ment"
-        stem, endings = word + word[-1], ("ing", "ed", "er", "able")
-    yield from (stem + ending for ending in endings)
+        yield from (word + word[-1] + ending for ending in ("ing", "ed", "er", "able"))
+    else:
+        yield from (word + ending for ending in ("ing", "ed", "er", "able", "ation", "ion", "ment", "es"))
 
 
 def _choose(word: str, count_texts: CountTexts, *, is_name: bool) -> str | None:

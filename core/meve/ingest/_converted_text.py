@@ -15,6 +15,6 @@ class ConvertedText:
     is_markdown: bool = True
     """It is Markdown; otherwise plain text."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What the file says about itself, for the metadata of each passage."""
+    """The metadata of each passage, such as the headers of a mail."""
     complaints: tuple[str, ...] = ()
-    """What was left out."""
+    """Sentences on what was left out, such as attachments."""

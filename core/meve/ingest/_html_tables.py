@@ -21,7 +21,7 @@ REPEATS = 8
 
 @dataclass(slots=True, kw_only=True)
 class _Facts:
-    """What tells whether a table holds data."""
+    """The properties of a table by which it is taken for data or for the layout of a page."""
 
     has_role: bool
     """Its role says that it is none."""

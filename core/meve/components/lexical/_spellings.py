@@ -56,5 +56,5 @@ def join_codes(text: str) -> list[str]:
         text = text.replace("\u2010", "-").replace("\u2011", "-")
     if not _HYPHENED_DIGIT.search(text):
         return []
-    found = _CODE.findall(" ".join([piece for piece in text.split() if "-" in piece]))
-    return [code.replace("-", "").lower() for code in found]
+    codes = _CODE.findall(" ".join([piece for piece in text.split() if "-" in piece]))
+    return [code.replace("-", "").lower() for code in codes]

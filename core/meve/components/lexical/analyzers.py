@@ -72,10 +72,10 @@ def search_words(text: str) -> list[str]:
     ['16260', 'rows', 'malmo', 'ml', '103', 'ml103']
     """
     text = unify_numbers(text)
-    found = content_words(text)
+    terms = content_words(text)
     if not text.isascii():
-        found = [word if word.isascii() else remove_accents(word) for word in found]
-    return found + join_codes(text)
+        terms = [word if word.isascii() else remove_accents(word) for word in terms]
+    return terms + join_codes(text)
 
 
 def whitespace(text: str) -> list[str]:

@@ -68,7 +68,7 @@ class ImportantTurns:
 
     @property
     def word_counter(self) -> Callable[[Query], Callable[[str], int] | None] | None:
-        """What counts the texts of the other source that hold a word, if it does."""
+        """The method `word_counter` of the other source, if it has one."""
         return getattr(self.inner, "word_counter", None)
 
     def search(self, query: Query, k: int) -> Sequence[Candidate]:
