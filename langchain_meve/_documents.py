@@ -67,8 +67,8 @@ def context_to_documents(context: Context) -> RetrievedDocuments:
     """Return the passages of a context, in its order, as copies of the documents that they were made from.
 
     Added metadata keys: `relevance_score` (the probability that it answers, in [0, 1]; a cosine in modes without
-    verification; None if it was not scored), `meve_verified`, `meve_source` (`dense`, `lexical`, `fallback`, `fill`,
-    `follow`, or `given`), `meve_rank` (from 1) and `meve_tokens`.
+    verification; None if it was not scored), `meve_verified`, `meve_source` (`dense`, `lexical`, `hybrid`, `fallback`,
+    `fill`, `follow`, or `given`), `meve_rank` (from 1) and `meve_tokens`.
     """
     documents = RetrievedDocuments(context=context)
     for rank, retrieved in enumerate(context.passages, start=1):

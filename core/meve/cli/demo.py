@@ -45,7 +45,7 @@ def demo(
     answer. For each question it prints the context for a prompt, or that there is none, what each phase did, and what
     became of the candidates, with scores and reasons. A table of all five questions follows.
 
-    Takes some seconds with the built-in models, without network and keys. Writes only the index (2 MB). With
+    Takes up to some minutes with the built-in models, without network and keys. Writes only the index (2 MB). With
     --to DIR the index is kept, for "meve ask … --index DIR".
     """
     with TemporaryDirectory(prefix="meve-demo-") as folder:

@@ -78,9 +78,9 @@ def index(
 ) -> None:
     """Create or update an index.
 
-    Reads text, Markdown, HTML, reStructuredText, source code, notebooks and JSONL, and with the extra `files` PDF and
-    Word; on later runs only changed files. Unreadable files are skipped and listed. The exit status is 0 unless the
-    index is empty.
+    Reads text, Markdown, HTML, reStructuredText, source code, notebooks, mails (.eml), CSV and JSONL, and with the
+    extra `files` PDF and Word; on later runs only changed files. Unreadable files are skipped and listed. The exit
+    status is 0 unless the index is empty.
     """
     from meve.ingest import Chunking, find_files, ingest, last_chunking
 

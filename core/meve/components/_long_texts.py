@@ -16,8 +16,7 @@ from meve.types import FloatArray
 LONGEST_QUERY = 4_096
 """The most tokens of a question, enough for a stack trace or a long letter."""
 MOST_READINGS = 16
-"""The most pairs of a stretch of the question and a piece of a passage that are read: at 512 tokens, all of about 6,000
-tokens."""
+"""The most pairs of a stretch of the question and a piece of a passage that are read."""
 
 MOST_ASKED = 3
 """The most sentences of a long question that are read by themselves."""

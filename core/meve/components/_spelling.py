@@ -47,8 +47,8 @@ def correct_spelling(text: str, count_texts: CountTexts) -> tuple[str, dict[str,
     A word is taken to be misspelt if neither the collection nor the vocabulary of BERT has it, its stem, another form
     of it or what follows its prefix (`expired`, `repotting`, `unblock`), and it becomes a word of the collection, or a
     very common one, by one exchange of neighbours, one letter more or less, one or two doubled letters, or one other
-    letter if it is long. The first letter stays. Of several, a word of the collection is chosen before others. Names,
-    code, quoted words and questions in other languages stay as they are.
+    letter if it is long. The first letter changes only by an exchange with the second. Of several, a word of the
+    collection is chosen before others. Names, code, quoted words and questions in other languages stay as they are.
 
     Args:
         text: the question.

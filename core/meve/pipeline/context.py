@@ -22,7 +22,7 @@ class Context:
     max_tokens: int
     sufficient: bool
     """Whether the context suffices for an answer, by the estimate; without one, whether a passage is verified.
-    If False, an application should abstain."""
+    If False, tell the model that the answer may be missing."""
     sufficiency: float | None
     """The estimated probability that the context suffices, in [0, 1]; None without an estimator."""
     passages: tuple[ContextPassage, ...]
