@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Container, Mapping
+from dataclasses import fields
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -16,6 +17,8 @@ from meve.memory.turns import TurnRules
 _PLACE = ("file", "key_file", "tenant")
 _OPEN_MEMORIES: WeakValueDictionary[tuple[str | None, ...], GovernedMemory] = WeakValueDictionary()
 """This process's memories by the values of `_PLACE`, while they are referenced."""
+_WRITTEN = [each.name for each in fields(TurnRules) if each.name not in ("extractor", "background")]
+"""The rules that are written: all but objects."""
 
 
 def register_memory(memory: GovernedMemory) -> None:
@@ -46,7 +49,7 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
         **chat_memory.memory.location,
         "policy": yaml.safe_load(chat_memory.memory.policy.to_yaml()),
         "insert_method": chat_memory.insert_method.value,
-        "remember": {"sources": {**rules.sources}, "classes": {**rules.classes}, "max_facts": rules.max_facts},
+        "remember": {name: _to_plain(getattr(rules, name)) for name in _WRITTEN},
     }
     try:
         result: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
@@ -55,6 +58,10 @@ def memory_to_dict(chat_memory: Any) -> dict[str, Any]:
             f"search must be JSON-serializable, got {chat_memory.search!r:.120}: {cause}"
         ) from cause
     return result
+
+
+def _to_plain(value: object) -> object:
+    return {**value} if isinstance(value, Mapping) else value
 
 
 def memory_from_dict(data: Mapping[str, Any], names: Container[str]) -> dict[str, Any]:

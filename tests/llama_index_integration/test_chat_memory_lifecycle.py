@@ -175,7 +175,7 @@ def test_unreadable_message_of_another_version_raises_storage_error(memory, chat
 
 
 def test_deserialization_reuses_the_open_memory_or_opens_the_file(file, clock):
-    rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3)
+    rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"}, max_facts=3, agent_id="a", run_id="r")
     policy = Policy.from_dict({"chat_ttl": "90m", "user_ttl": "90m"})
     with GovernedMemory.open(file, policy=policy) as memory:
         options = {"search": {"limit": 2}, "remember": rules, "token_limit": 900, "on_error": "raise"}

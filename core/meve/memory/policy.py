@@ -255,7 +255,7 @@ class AuditRules(_PolicySection):
     """What the audit log holds."""
 
     pseudonyms: bool = False
-    """Whether new entries hold a keyed hash in place of the user's id; it needs an `audit_key`."""
+    """Whether the log shows a keyed hash in place of the user's id if no user is asked for; it needs an `audit_key`."""
 
 
 def _default_classes() -> dict[PolicyClass, ClassRule]:
