@@ -1,4 +1,4 @@
-"""Finds dates in many languages with dateparser: https://dateparser.readthedocs.io (BSD licence, extra `dates`)."""
+"""Finds dates in many languages with dateparser: https://dateparser.readthedocs.io (BSD licence)."""
 
 from collections.abc import Sequence
 

@@ -100,10 +100,10 @@ def _about(results: Results, command: str) -> str:
         f"Embedder {settings['embedder']}, verifier {settings['verifier']} (weights {settings['weights']}), tokens of "
         f"{settings['tokens']}, seed {settings['seed']}; {settings['cores']} cores, threads {settings['threads']}. "
         f"Configuration: {config.replace(chr(10), chr(92) + 'n')}. {format_versions(settings['versions'])}.\n\n"
-        "In brackets: 95 % intervals by the bootstrap over questions. A star marks a paired difference to "
-        f"`{_against(results)}` whose interval excludes zero; of so many comparisons, one in twenty does by chance. A "
-        "question without a result counts as zero, and so does one for which a system raised, which flatters the "
-        "system where less is better."
+        "Brackets hold 95 % intervals by the bootstrap over questions. A star marks a paired difference to "
+        f"`{_against(results)}` whose interval excludes zero. With so many comparisons, one in twenty does so by "
+        "chance. A question without a result counts as zero, and so does one for which a system raised an error. Where "
+        "less is better, this flatters the system."
     )
 
 
@@ -211,9 +211,9 @@ def _paper(results: Results) -> str:
         )
     )
     return (
-        "## Published and measured\n\nMeans. The paper's seconds are of another machine, with a GPU.\n\n"
+        "## Published and measured\n\nThe table shows means. The paper's seconds were measured on another machine, with a GPU.\n\n"
         + format_table(["set", "mode", "quantity", "published", "here"], rows)
-        + f"\n\nSubstitutes, in all tables and figures, for what the paper used:\n\n{stand_ins}\n\n"
+        + f"\n\nIn all tables and figures, these substitutes stand for what the paper used:\n\n{stand_ins}\n\n"
         + f"### What the saving costs\n\nThe paper reports no recall.\n\n{claims}"
     )
 
