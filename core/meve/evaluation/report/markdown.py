@@ -211,7 +211,8 @@ def _paper(results: Results) -> str:
         )
     )
     return (
-        "## Published and measured\n\nThe table shows means. The paper's seconds were measured on another machine, with a GPU.\n\n"
+        "## Published and measured\n\nThe table shows means. The paper's seconds were measured on another machine, "
+        "with a GPU.\n\n"
         + format_table(["set", "mode", "quantity", "published", "here"], rows)
         + f"\n\nIn all tables and figures, these substitutes stand for what the paper used:\n\n{stand_ins}\n\n"
         + f"### What the saving costs\n\nThe paper reports no recall.\n\n{claims}"
