@@ -171,6 +171,18 @@ def test_related_records_of_low_score_are_summarised(paper_memory):
     assert memory.delete("t2", user_id="alice").erased == (summary.id, "t2")
 
 
+def test_summary_is_of_one_agent_and_keeps_the_metadata(file, clock):
+    policy = Policy.from_dict({"merging": {"summarise_below": 30, "min_related": 2}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        add_fading_records(memory)
+        for n in range(5):
+            memory.update(f"t{n}", user_id="alice", metadata={"agent_id": "cook" if n % 2 else "vet", "floor": 1})
+        assert memory.maintain().counts()["summarised"] == 5
+        for agent, ids in (("vet", ("t0", "t2", "t4")), ("cook", ("t1", "t3"))):
+            (summary,) = memory.search("tomatoes", user_id="alice", agent_id=agent, where={"floor": 1}).records
+            assert (summary.derived_from, summary.metadata) == (ids, {"agent_id": agent, "floor": 1})
+
+
 def test_three_related_records_are_not_summarised(memory):
     add_fading_records(memory, count=3)
     assert memory.maintain().summarised == {}
