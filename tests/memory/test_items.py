@@ -158,6 +158,17 @@ def test_deletion_of_a_namespace_erases_archived_items(file, clock):
         assert memory.items.get(NAMESPACE, "a", user_id="alice") is None
 
 
+def test_restored_item_stays_protected_when_it_is_put_again(file, clock):
+    with open_memory(file, clock=clock, policy=Policy.from_dict({"limits": {"per_user": 1}})) as memory:
+        for key in ("a", "b"):
+            memory.items.put(NAMESPACE, key, {"text": "A text."}, user_id="alice", policy_class="factual")
+            clock.advance(timedelta(days=1))
+        memory.maintain()
+        memory.restore(item_id(NAMESPACE, "a"), user_id="alice")
+        memory.items.put(NAMESPACE, "a", {"text": "Another text."}, user_id="alice", policy_class="factual")
+        assert memory.maintain().archived == {"alice": [item_id(NAMESPACE, "b")]}
+
+
 @pytest.mark.parametrize("way", ["get", "search"])
 def test_refreshing_read_returns_the_new_end(memory, clock, way):
     """Refreshes that move the end by less than a second aren't written or logged."""

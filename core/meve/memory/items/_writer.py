@@ -195,6 +195,7 @@ def _successor(before: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
         used_at=before.used_at,
         uses=before.uses,
         outcomes=before.outcomes,
+        restored_at=before.restored_at,
         version=before.version + 1,
     )
 
