@@ -157,6 +157,16 @@ def test_memories_of_other_users_and_classes_are_never_merged(memory):
     assert memory.maintain().counts()["merged"] == 0
 
 
+def test_memory_of_a_class_on_request_hides_no_other(file, clock):
+    policy = Policy.from_dict({"classes": {"intent_bound": {"on_request": True}}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        memory.add("I live in Berlin.", id="old", **LASTING)
+        clock.advance(timedelta(hours=1))
+        memory.add("I live in Hamburg.", id="new", **{**LASTING, "policy_class": "intent_bound"})
+        assert memory.maintain().superseded == {}
+        assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["old"]
+
+
 def test_related_records_of_low_score_are_summarised(paper_memory):
     memory = paper_memory
     add_with_score(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)

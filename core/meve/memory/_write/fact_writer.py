@@ -239,8 +239,8 @@ class FactWriter:
         stored = None if decision.id is None else transaction.find(user, decision.id)
         if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
             raise RefusedError("the memory to replace is gone, or is no fact that holds")
-        lasting = replace(by, expires_at=None)
-        if not (may_replace(stored.record, by) and may_close(stored.record, lasting, runtime.policy)):
+        lasting, policy = replace(by, expires_at=None), runtime.policy
+        if not (may_replace(stored.record, by, policy) and may_close(stored.record, lasting, policy)):
             raise RefusedError(
                 "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
                 "weighs more, or has other metadata or privacy"
