@@ -66,6 +66,14 @@ def test_it_is_erased_and_expires_with_the_origins_of_the_former_one(memory):
     assert set(memory.delete("lease", user_id="alice").erased) == {"lease", "move", new.id}
 
 
+def test_an_answer_that_contradicts_the_former_record_keeps_it_in_the_history_of_the_new_one(memory):
+    recall = memory.search("Where do I live?", user_id="alice")
+    memory.supersede("home", "I live in Hamburg.", user_id="alice", id="now")
+    assert memory.reflect(recall, answer="You don't live in Berlin.").verdicts["home"].outcome == "contradicted"
+    assert memory.get("home", user_id="alice").flagged == ""
+    assert set(memory.delete("now", user_id="alice").erased) == {"now", "home"}
+
+
 def test_a_standing_wish_yields_only_to_the_user(memory):
     memory.add("Always answer in German.", user_id="alice", id="wish")
     for source in ("doc", "chat_assistant", "api_result"):
