@@ -120,12 +120,13 @@ class FactWriter:
         }  # fmt: skip
         if add is not None and check is None and decision.action == "add":
             return add(decision.text, user_id=user_id, reason=reason, **options)
-        if decision.action == "update" and decision.id is not None:
-            old = self.runtime.store.find(user, decision.id)
-            if old is not None:
-                since = validity(old.record)[0]
-                options["valid_from"] = since if created_at is None else min(since, created_at)
-                options["derived_from"] = [decision.id]
+        old = None if decision.action == "add" or decision.id is None else self.runtime.store.find(user, decision.id)
+        if old is not None and old.record.tags:
+            options["tags"] = [*old.record.tags, *self.runtime.tagger.tag(decision.text)]
+        if old is not None and decision.action == "update":
+            since = validity(old.record)[0]
+            options["valid_from"] = since if created_at is None else min(since, created_at)
+            options["derived_from"] = [decision.id]
 
         def finish(transaction: RecordTransaction, record: MemoryRecord) -> None:
             if check is not None:
