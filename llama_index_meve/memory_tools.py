@@ -33,7 +33,8 @@ def create_memory_tools(
         user_id: the user; no tool takes one from the model.
         session_id: the conversation that new memories are from.
         names: which of `remember`, `recall`, `update`, `forget`, `explain`.
-        search: options of `GovernedMemory.search`.
+        search: options of `GovernedMemory.search`. Its filters hold for all tools, and what `remember` writes has its
+            `agent_id` and `run_id`.
         source: the source of what the model writes.
         policy_class: the policy class of what the model writes.
         routing: how `recall` reads the memory by what each question needs (docs/routing.md); None for a plain search.

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from meve.cli._memory_tables import print_events
+from meve.cli._memory_text import format_export
 from meve.memory import GovernedMemory
 from meve.memory._audit.chain import AuditEvent
 from meve.testing.fakes import FakeClock
+from tests.memories import open_memory
 
 
 @pytest.fixture
@@ -43,6 +45,15 @@ def test_export_as_text_tells_all_memories_and_the_log(shop, tmp_path):
     shop("export", "--user", "bob", "--format", "text", "--to", tmp_path / "bob.txt")
     assert "opens at 9" in (tmp_path / "bob.txt").read_text()
     assert "must be one of json, text" in " ".join(shop("export", "--user", "bob", "--format", "xml").stderr.split())
+
+
+def test_export_as_text_tells_what_messages_and_items_hold(tmp_path):
+    with open_memory(tmp_path / "memory.db") as memory:
+        memory.messages.add("s", [{"role": "user", "content": "Good morning!"}], user_id="bob")
+        memory.items.put(("notes",), "k", {"drink": "tea", "cups": 2}, user_id="bob", text="")
+        shown = format_export(memory.export(user_id="bob"))
+    for words in ("content: Good morning!", "drink: tea", "cups: 2"):
+        assert words in shown
 
 
 def test_dry_run_of_forget_counts_and_shows_the_texts(shop):

@@ -256,6 +256,32 @@ def test_update_reaches_no_memory_that_the_tools_dont_show(memory):
     assert "Changed." not in str(memory.export(user_id="ann")) + str(memory.export(user_id="bob"))
 
 
+def test_tools_of_an_agent_write_its_memories_and_reach_no_others(memory):
+    cook, vet = (build_tools(memory, search={"agent_id": agent}) for agent in ("cook", "vet"))
+    for tools in (cook, vet):
+        assert tools["remember"].invoke({"text": FACT}).startswith("Remembered")
+        assert tools["remember"].invoke({"text": FACT}) == "This is remembered already."
+        assert FACT in tools["recall"].invoke({"query": QUESTION})
+    of_cook, of_vet = (memory.list(user_id="ann", agent_id=agent)[0].id for agent in ("cook", "vet"))
+    for said in (vet["explain"].invoke({"query": QUESTION}), vet["explain"].invoke({"query": of_vet})):
+        assert of_vet in said
+        assert of_cook not in said
+    assert "no memory" in vet["update"].invoke({"id": of_cook, "text": "Changed."})
+    assert "no memory" in vet["forget"].invoke({"id": of_cook})
+    cook["update"].invoke({"id": of_cook, "text": "I live in Bergen."})
+    assert "Bergen" in cook["recall"].invoke({"query": QUESTION})
+    assert "Bergen" not in vet["recall"].invoke({"query": QUESTION})
+
+
+def test_update_leaves_a_memory_in_a_class_that_is_recalled_on_request(file, clock):
+    policy = Policy.from_dict({"classes": {"ephemeral": {"on_request": True}}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        memory.add("Ann has a rash.", user_id="ann", id="rash", source="chat_assistant", policy_class="ephemeral")
+        tools = build_tools(memory, search={"include_private": True})
+        tools["update"].invoke({"id": "rash", "text": "Ann has a bad rash."})
+        assert memory.search("What does Ann have?", user_id="ann").records == ()
+
+
 @pytest.mark.parametrize(
     ("one", "other"), [("It is -5 degrees.", "It is 5 degrees."), ("\u2764", "\u263a"), ("Is it C?", "Is it C")]
 )

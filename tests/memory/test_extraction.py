@@ -190,6 +190,15 @@ def test_deleting_what_an_extractor_wrote_leaves_what_it_closed(memory, clock, a
     assert texts(memory) == [LYON]
 
 
+@pytest.mark.parametrize("action", ["update", "supersede"])
+def test_what_takes_the_place_of_a_memory_keeps_its_tags(memory, clock, action):
+    memory.add("I am allergic to nuts.", user_id="ann", id="nuts", tags=["health"])
+    clock.advance(timedelta(days=1))
+    text = "I am allergic to nuts and to milk."
+    [record] = say(memory, text, rules=decide(action, text, id="nuts")).added
+    assert record.tags == ("health",)
+
+
 def test_deleting_what_an_update_is_made_of_erases_the_update(memory, clock):
     memory.add(LYON, user_id="ann", id="lyon")
     clock.advance(timedelta(days=1))

@@ -9,7 +9,7 @@ from meve.errors import HoldError, UnknownIdError, ValidationError
 from meve.memory import FactDecision, GovernedMemory, Policy, Turn, TurnRules, UpdateVerdict, record_turns
 from meve.memory._recall.formatting import format_recall
 from meve.testing.dict_memory_store import DictMemoryStore
-from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, archive
+from tests.memories import LASTING, add_fading_records, add_old_and_new, add_with_score, archive, open_memory
 
 OLD, NEW = "The shop opens at 9 on weekdays.", "The shop opens at 10 on weekdays."
 QUESTION = "When does the shop open on weekdays?"
@@ -57,6 +57,19 @@ def test_as_of_reads_what_was_archived_later(memory, clock):
     assert find(memory, as_of=before) == ["old"]
     assert OLD in format_recall(memory, memory.search(QUESTION, user_id="alice", as_of=before))
     assert find(memory, include_superseded=True) == ["sun"]
+
+
+def test_as_of_and_explain_read_what_was_archived_of_the_shared_space(file, clock):
+    policy = Policy.from_dict({"limits": {"per_user": 1}, "classes": {"factual": {"share": True}}})
+    with open_memory(file, clock=clock, policy=policy) as memory:
+        for id, text in (("nine", "The office opens at nine."), ("floor", "The canteen is on floor two.")):
+            memory.add_shared(text, id=id, policy_class="factual")
+            clock.advance(timedelta(days=1))
+        before = clock.now()
+        assert memory.maintain().archived == {None: ["nine"]}
+        assert "nine" in [r.id for r in memory.search("When does it open?", user_id="alice", as_of=before).records]
+        explained = memory.explain("When does the office open?", user_id="alice", include_archived=True)
+        assert [each.record.id for each in explained if each.archived] == ["nine"]
 
 
 @pytest.mark.parametrize("odd", ["yesterday", 3, timedelta(days=1)])

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from meve.errors import HoldError, ValidationError
-from meve.memory import GovernedMemory
+from meve.memory import GovernedMemory, Policy
 from meve.memory.items.item import Drop, Put, item_id
 from meve.testing.fakes import FakeClock, OverlapVerifier
 from tests.memories import LastLetters, open_memory
@@ -144,6 +144,29 @@ def test_deletion_and_its_dry_run_omit_expired_items(memory, clock):
     assert memory.items.delete_namespace(NAMESPACE, user_id="alice", dry_run=True).erased == (item_id(NAMESPACE, "k"),)
     assert memory.items.delete_namespace(NAMESPACE, user_id="alice").erased == (item_id(NAMESPACE, "k"),)
     assert memory.stats().records == 0
+
+
+def test_deletion_of_a_namespace_erases_archived_items(file, clock):
+    with open_memory(file, clock=clock, policy=Policy.from_dict({"limits": {"per_user": 1}})) as memory:
+        for key in ("a", "b"):
+            memory.items.put(NAMESPACE, key, {"text": "A text."}, user_id="alice", policy_class="factual")
+            clock.advance(timedelta(days=1))
+        assert memory.maintain().archived == {"alice": [item_id(NAMESPACE, "a")]}
+        both = (item_id(NAMESPACE, "a"), item_id(NAMESPACE, "b"))
+        assert memory.items.delete_namespace(NAMESPACE, user_id="alice", dry_run=True).erased == both
+        assert memory.items.delete_namespace(NAMESPACE, user_id="alice").erased == both
+        assert memory.items.get(NAMESPACE, "a", user_id="alice") is None
+
+
+def test_restored_item_stays_protected_when_it_is_put_again(file, clock):
+    with open_memory(file, clock=clock, policy=Policy.from_dict({"limits": {"per_user": 1}})) as memory:
+        for key in ("a", "b"):
+            memory.items.put(NAMESPACE, key, {"text": "A text."}, user_id="alice", policy_class="factual")
+            clock.advance(timedelta(days=1))
+        memory.maintain()
+        memory.restore(item_id(NAMESPACE, "a"), user_id="alice")
+        memory.items.put(NAMESPACE, "a", {"text": "Another text."}, user_id="alice", policy_class="factual")
+        assert memory.maintain().archived == {"alice": [item_id(NAMESPACE, "b")]}
 
 
 @pytest.mark.parametrize("way", ["get", "search"])

@@ -157,6 +157,16 @@ def test_memories_of_other_users_and_classes_are_never_merged(memory):
     assert memory.maintain().counts()["merged"] == 0
 
 
+def test_memory_of_a_class_on_request_hides_no_other(file, clock):
+    policy = Policy.from_dict({"classes": {"intent_bound": {"on_request": True}}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        memory.add("I live in Berlin.", id="old", **LASTING)
+        clock.advance(timedelta(hours=1))
+        memory.add("I live in Hamburg.", id="new", **{**LASTING, "policy_class": "intent_bound"})
+        assert memory.maintain().superseded == {}
+        assert [r.id for r in memory.search("Where do I live?", user_id="alice").records] == ["old"]
+
+
 def test_related_records_of_low_score_are_summarised(paper_memory):
     memory = paper_memory
     add_with_score(memory, 25, text="A carbonara needs pecorino.", id="k", **LASTING)
@@ -169,6 +179,18 @@ def test_related_records_of_low_score_are_summarised(paper_memory):
     assert summary.derived_from == ("t0", "t1", "t2", "t3")
     assert memory.get("t2", user_id="alice").superseded_by == summary.id
     assert memory.delete("t2", user_id="alice").erased == (summary.id, "t2")
+
+
+def test_summary_is_of_one_agent_and_keeps_the_metadata(file, clock):
+    policy = Policy.from_dict({"merging": {"summarise_below": 30, "min_related": 2}})
+    with GovernedMemory.open(file, clock=clock, policy=policy) as memory:
+        add_fading_records(memory)
+        for n in range(5):
+            memory.update(f"t{n}", user_id="alice", metadata={"agent_id": "cook" if n % 2 else "vet", "floor": 1})
+        assert memory.maintain().counts()["summarised"] == 5
+        for agent, ids in (("vet", ("t0", "t2", "t4")), ("cook", ("t1", "t3"))):
+            (summary,) = memory.search("tomatoes", user_id="alice", agent_id=agent, where={"floor": 1}).records
+            assert (summary.derived_from, summary.metadata) == (ids, {"agent_id": agent, "floor": 1})
 
 
 def test_three_related_records_are_not_summarised(memory):

@@ -6,7 +6,7 @@ import pytest
 
 from meve.errors import ConfigurationError, IndexMismatchError, ValidationError
 from meve.memory import GovernedMemory, Turn, TurnRules, record_turns
-from tests.memories import KEY, open_memory
+from tests.memories import KEY, FixedExtractor, open_memory
 
 QUESTION = "What does the cat eat?"
 LASTING = {"user_id": "alice", "ttl": timedelta(days=5_000)}
@@ -163,6 +163,29 @@ def test_a_scope_filters_the_prompt_and_recorded_turns_have_it(memory):
     assert "dry food" in text
     assert "wet food" not in text
     assert memory.list(user_id="carol", run_id="r1")[0].metadata == {"agent_id": "vet", "run_id": "r1"}
+
+
+def test_a_turn_is_compared_with_memories_of_its_agent_and_run_only(memory, clock):
+    sees = FixedExtractor()
+
+    def say(text, n, rules=None):
+        clock.advance(timedelta(minutes=1))
+        turn = Turn(id=f"{n}", speaker="user", text=text)
+        return record_turns(memory, [turn], user_id="carol", session_id="s", rules=rules)
+
+    every = (None, TurnRules(agent_id="vet"), TurnRules(agent_id="cook"), TurnRules(agent_id="vet", run_id="r1"))
+    added = [say("I live in Lyon.", f"first {n}", rules).added[0].id for n, rules in enumerate(every)]
+    for n, rules in enumerate(every):
+        assert say("I live in Lyon.", f"again {n}", rules).confirmed == (added[n],)
+    say("Do I live in Lyon?", "asked", TurnRules(agent_id="cook", extractor=sees))
+    assert [record.id for record in sees.seen[0].near] == [added[2]]
+
+
+def test_a_wish_of_another_agent_lets_no_end_of_a_wish_stand(memory, clock):
+    memory.add("Always answer in German.", user_id="carol", agent_id="cook")
+    turn = Turn(id="1", speaker="user", text="English is fine again.")
+    [record] = record_turns(memory, [turn], user_id="carol", rules=TurnRules(agent_id="vet")).added
+    assert record.policy_class == "factual"
 
 
 def test_an_invalid_scope_of_turns_is_refused():

@@ -27,6 +27,28 @@ def test_the_new_record_inherits_and_the_former_one_is_closed(memory):
     assert set(memory.delete("now", user_id="alice").erased) == {"now", "home"}
 
 
+@pytest.mark.parametrize(
+    ("options", "metadata"),
+    [
+        ({"metadata": {"floor": 2}}, {"agent_id": "a", "floor": 2}),
+        ({"metadata": {"agent_id": "b"}}, {"agent_id": "b"}),
+        ({"metadata": {"agent_id": None}}, {}),
+    ],
+)
+def test_other_metadata_keeps_the_agent_unless_it_names_another(memory, options, metadata):
+    assert memory.update("home", user_id="alice", **options).metadata == metadata
+    memory.add("My desk is at the window.", user_id="alice", id="desk", agent_id="a")
+    assert memory.supersede("desk", "My desk is at the door.", user_id="alice", **options).metadata == metadata
+
+
+def test_another_agent_or_run_can_be_given(memory):
+    options = {"metadata": {"floor": 2}, "agent_id": "b", "run_id": "r"}
+    new = memory.supersede("home", "I live in Hamburg.", user_id="alice", **options)
+    assert new.metadata == {"agent_id": "b", "run_id": "r", "floor": 2}
+    with pytest.raises(ValidationError, match="give agent_id once"):
+        memory.supersede(new.id, "I live in Kiel.", user_id="alice", agent_id="c", metadata={"agent_id": "d"})
+
+
 @pytest.mark.parametrize(("source", "ends"), [("chat_user", 2), ("chat_assistant", 2)])
 def test_it_expires_no_later_than_the_former_one_unless_the_caller_says_so(memory, source, ends):
     memory.add("I am in Rome.", user_id="alice", id="rome", ttl=timedelta(days=ends))
@@ -42,6 +64,14 @@ def test_it_is_erased_and_expires_with_the_origins_of_the_former_one(memory):
     new = memory.supersede("move", "I move in June.", user_id="alice", ttl=timedelta(days=50))
     assert (new.derived_from, new.expires_at) == (("lease",), memory.get("lease", user_id="alice").expires_at)
     assert set(memory.delete("lease", user_id="alice").erased) == {"lease", "move", new.id}
+
+
+def test_an_answer_that_contradicts_the_former_record_keeps_it_in_the_history_of_the_new_one(memory):
+    recall = memory.search("Where do I live?", user_id="alice")
+    memory.supersede("home", "I live in Hamburg.", user_id="alice", id="now")
+    assert memory.reflect(recall, answer="You don't live in Berlin.").verdicts["home"].outcome == "contradicted"
+    assert memory.get("home", user_id="alice").flagged == ""
+    assert set(memory.delete("now", user_id="alice").erased) == {"now", "home"}
 
 
 def test_a_standing_wish_yields_only_to_the_user(memory):

@@ -21,7 +21,7 @@ def format_export(data: Mapping[str, Any]) -> str:
 
 
 def _describe(record: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[str]:
-    first, *others = record["text"].splitlines() or [""]
+    first, *others = _text_of(record).splitlines() or [""]
     yield ""
     yield f"{_format_time(record['created_at'])}  {first}"
     yield from (f"{'':18}{line}" for line in others)
@@ -33,6 +33,14 @@ def _describe(record: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[s
     if newer := record["superseded_by"]:
         facts.append(f'replaced by {newer}: "{texts[newer]}"' if newer in texts else f"replaced by {newer}")
     yield f"{'':18}({'; '.join(facts)})"
+
+
+def _text_of(record: Mapping[str, Any]) -> str:
+    """Return the text of a memory; of a message and an item, which are searched by less or by nothing, all values."""
+    from meve.memory.items.item import named_texts
+
+    kept = {"message": record["metadata"], "item": record["metadata"].get("value", {})}
+    return named_texts(kept[record["kind"]]) if record["kind"] in kept else str(record["text"])
 
 
 def _format_time(moment: str) -> str:

@@ -22,10 +22,11 @@ from meve.memory._audit.subject_access import Explanation
 from meve.memory._classify.standing_wishes import is_standing_wish
 from meve.memory._recall.formatting import format_recall, quote_line, quote_texts
 from meve.memory._recall.searcher import Recall
-from meve.memory._wrapper_support import check_memory, check_search, find_shown_wishes
+from meve.memory._recall.user_index import Scope
+from meve.memory._wrapper_support import check_memory, check_search, find_scope, find_shown_wishes
 from meve.memory.memory import GovernedMemory
 from meve.memory.policy import PolicyClass, RecordSource
-from meve.memory.records import MemoryRecord, UserId, check_flag, user_key
+from meve.memory.records import MemoryRecord, UserId, check_flag, check_scopes, user_key
 
 TOOL_NAMES = ("remember", "recall", "update", "forget", "explain")
 NO_MEMORY_MESSAGE = "Nothing is remembered about this."
@@ -143,8 +144,8 @@ class MemoryTools:
         return functions[name](caller, *arguments)
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
-        day = self.memory.clock.now().date().isoformat()
-        record_id = f"fact-{hashlib.sha256(f'{day} {_normalize(text)}'.encode(errors='replace')).hexdigest()[:16]}"
+        told = [self.memory.clock.now().date().isoformat(), _normalize(text), *self._scopes.values()]
+        record_id = f"fact-{hashlib.sha256(' '.join(told).encode(errors='replace')).hexdigest()[:16]}"
         try:
             record = self._add(caller, text, record_id)
         except DuplicateIdError:
@@ -152,7 +153,7 @@ class MemoryTools:
                 return "This is remembered already.", {"id": record_id, "added": False}
             record = self._add(caller, text, None)
         until = "" if record.expires_at is None else f" until {record.expires_at:%Y-%m-%d}"
-        private = " It is private, as secrets are: recalls don't show it." if record.policy_class == "private" else ""
+        private = " It is private, as secrets are: recalls don't show it." if self._is_private(record) else ""
         is_wish = record.policy_class != "instruction" and is_standing_wish(text)
         wish = f" {WISH_NOTE}" if is_wish else ""
         return f"Remembered{until} (id {record.id}).{private}{wish}", {"id": record.id, "added": True}
@@ -160,12 +161,20 @@ class MemoryTools:
     def _add(self, caller: ToolCaller, text: str, record_id: str | None) -> MemoryRecord:
         return self.memory.add(
             text, user_id=caller.user_id, id=record_id, session_id=caller.session_id, source=self.source,
-            policy_class=self.policy_class, reason="a model asked for it",
+            policy_class=self.policy_class, reason="a model asked for it", **self._scopes,
         )  # fmt: skip
+
+    @property
+    def _scopes(self) -> dict[str, Any]:
+        """The agent and the run of `search`, to which belongs what the model writes."""
+        return dict(check_scopes(self.search))
+
+    def _is_private(self, record: MemoryRecord) -> bool:
+        return self.memory.policy.rule(record.policy_class).on_request
 
     def _is_current(self, caller: ToolCaller, text: str) -> bool:
         """Return whether a recall would return the text: nothing newer and no answer contradicts it."""
-        records = (each.record for each in self.memory.explain(text, user_id=caller.user_id))
+        records = self.memory._facts.find_near(text, caller.user_id, include_private=True, **self._scopes)
         return any(_normalize(record.text) == _normalize(text) and not record.flagged for record in records)
 
     def _recall(self, caller: ToolCaller, query: str) -> ToolResult:
@@ -192,7 +201,7 @@ class MemoryTools:
             )
         record = self.memory.supersede(
             record_id, text, user_id=caller.user_id, source=self.source, reason="a model asked for it",
-            policy_class="private" if former.policy_class == "private" else self.policy_class,
+            policy_class=former.policy_class if self._is_private(former) else self.policy_class,
         )  # fmt: skip
         return f"Updated (id {record.id}).", {"id": record.id, "replaced": record_id}
 
@@ -201,7 +210,7 @@ class MemoryTools:
         with suppress(UnknownIdError):
             record = self.memory.get(record_id, user_id=caller.user_id)
             is_own = record.user_id is not None and record.kind not in _HIDDEN_KINDS and not record.archived
-            if is_own and record.policy_class in self._visible_classes:
+            if is_own and self._find_scope(caller).admits(record):
                 return record
         raise _unknown(record_id, done)
 
@@ -249,16 +258,16 @@ class MemoryTools:
         """Return why the memory of an id, or those about a topic, are kept: as text for the model, and as a list."""
         with suppress(UnknownIdError, PassageError):
             return self.show_record(caller, about)
-        return self._show(self.memory.explain(about, user_id=caller.user_id))
+        return self._show(caller, self.memory.explain(about, user_id=caller.user_id, **self._scopes))
 
-    def _show(self, explained: Iterable[Explanation]) -> tuple[str, list[Explanation]]:
+    def _show(self, caller: ToolCaller, explained: Iterable[Explanation]) -> tuple[str, list[Explanation]]:
         """Return the explanations that the tools may show, as text for the model and as a list."""
-        classes = self._visible_classes
-        visible = [each for each in explained if each.record.policy_class in classes]
+        scope = self._find_scope(caller)
+        visible = [each for each in explained if scope.admits(each.record)]
         lines = []
         for each in visible:
             newer = each.replacement
-            now = f'; now: "{newer.text}"' if newer is not None and newer.policy_class in classes else ""
+            now = f'; now: "{newer.text}"' if newer is not None and scope.admits(newer) else ""
             lines.append(f"{each.record.text} (id {each.record.id}): {each.why}{now}")
         return quote_texts(lines) or NO_MEMORY_MESSAGE, visible
 
@@ -266,18 +275,14 @@ class MemoryTools:
         """Return why one memory is kept. Raise UnknownIdError for items, messages, archived and hidden ones."""
         with suppress(UnknownIdError):
             explained = self.memory.explain_record(record_id, user_id=caller.user_id)
-            text, visible = self._show([explained])
+            text, visible = self._show(caller, [explained])
             if visible and not explained.archived and explained.record.kind not in _HIDDEN_KINDS:
                 return text, visible
         raise _unknown(record_id, "explained")
 
-    @property
-    def _visible_classes(self) -> Collection[str]:
-        """The policy classes that the tools may show; private ones only if `search` includes them."""
-        policy = self.memory.policy
-        classes = self.search.get("classes") or policy.classes
-        include_private = self.search.get("include_private", False)
-        return [name for name in classes if include_private or not policy.rule(name).on_request]
+    def _find_scope(self, caller: ToolCaller) -> Scope:
+        """Return which memories the tools may show: those that the filters of `search` admit."""
+        return find_scope(self.memory, caller.user_id, self.search)
 
 
 def describe_failure(error: Exception) -> str:

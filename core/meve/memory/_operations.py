@@ -248,6 +248,8 @@ class Operations(NotPicklable):
         *,
         user_id: UserId,
         limit: int = 10,
+        agent_id: str | None = None,
+        run_id: str | None = None,
         include_archived: bool = False,
         include_superseded: bool = False,
     ) -> builtins.list[Explanation]:
@@ -257,6 +259,8 @@ class Operations(NotPicklable):
             about: the topic, as a text to search for; `explain_record` takes an id.
             user_id: whose memory.
             limit: the maximum number of records.
+            agent_id: return only records that were added with this agent's id.
+            run_id: return only records that were added with this run's id.
             include_archived: whether to return archived records, too.
             include_superseded: whether to return records that another one replaced, too.
 
@@ -265,7 +269,7 @@ class Operations(NotPicklable):
         """
         query = make_query(
             about, user_id, policy=self.policy, now=self.clock.now(), include_private=True, limit=limit,
-            max_tokens=1_000_000, include_superseded=include_superseded,
+            max_tokens=1_000_000, agent_id=agent_id, run_id=run_id, include_superseded=include_superseded,
         )  # fmt: skip
         with_archive = check_flag(include_archived, "include_archived")
         archived = self._searcher.look_in_archive(query) if with_archive else None

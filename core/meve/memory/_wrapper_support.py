@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from logging import getLogger
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -11,8 +12,9 @@ from cachetools import LRUCache
 from meve._fork_safety import ForkSafeLock
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, PassageError, QueryError, StorageError
 from meve.memory._recall.prompt import STANDING_TOKENS, fit_wishes
-from meve.memory._recall.query import SearchOptions, make_query
+from meve.memory._recall.query import MemoryQuery, SearchOptions, make_query
 from meve.memory._recall.searcher import Recall
+from meve.memory._recall.user_index import Scope
 from meve.memory.memory import GovernedMemory
 from meve.memory.records import UserId
 from meve.memory.turns import TurnRules
@@ -88,9 +90,20 @@ def check_search(memory: GovernedMemory, options: Mapping[str, Any] | None) -> d
         names = ", ".join(map(repr, reserved))
         raise ConfigurationError(f"{names} is set by the integration: remove it from search")
     check_option_names(search, _OPTIONS, "search")
-    values = {name: value for name, value in search.items() if (name, value) != ("max_tokens", None)}  # the policy's
-    make_query("?", "anybody", policy=memory.policy, now=memory.clock.now(), **values)
+    _make_query(memory, "anybody", search)
     return search
+
+
+def _make_query(memory: GovernedMemory, user_id: UserId, options: Mapping[str, Any]) -> MemoryQuery:
+    values = {name: value for name, value in options.items() if (name, value) != ("max_tokens", None)}  # the policy's
+    return make_query("?", user_id, policy=memory.policy, now=memory.clock.now(), **values)
+
+
+def find_scope(memory: GovernedMemory, user_id: UserId, options: Mapping[str, Any]) -> Scope:
+    """Return which memories searches with these options may show, told or replaced at any time."""
+    scope = _make_query(memory, user_id, options).scope
+    tags = scope.tags if scope.require_tags else None
+    return replace(scope, tags=tags, include_superseded=True, as_of=None, since=None, until=None)
 
 
 def find_shown_wishes(memory: GovernedMemory, user_id: UserId, options: Mapping[str, Any]) -> list[str]:
@@ -101,9 +114,7 @@ def find_shown_wishes(memory: GovernedMemory, user_id: UserId, options: Mapping[
         user_id: whose wishes.
         options: the options of `GovernedMemory.search`.
     """
-    values = {name: value for name, value in options.items() if (name, value) != ("max_tokens", None)}
-    query = make_query("?", user_id, policy=memory.policy, now=memory.clock.now(), **values)
-    wishes = memory._searcher.find_standing(query)
+    wishes = memory._searcher.find_standing(_make_query(memory, user_id, options))
     return [record.id for record in fit_wishes(wishes, STANDING_TOKENS, memory._runtime.tokens.count_many)]
 
 

@@ -193,7 +193,8 @@ class Merging(_PolicySection):
     max_pairs: Count = 20_000
     """Pairs of memories that one maintenance compares for each user; the next one goes on with those that are left."""
     summarise_below: Score = 0
-    """Related memories with lower scores are replaced by one summary; 0 summarises none."""
+    """Related memories with lower scores, of one class and with the same metadata, are replaced by one summary; 0
+    summarises none."""
     related: Fraction = 0.6
     """Minimum cosine of related memories."""
     min_related: Annotated[int, Field(ge=2)] = 4

@@ -339,8 +339,8 @@ def _choose_class(
         return memory.policy.user_class
     if chosen != "factual" or not is_typed:
         return chosen
-    is_wish = is_standing_wish(fact.text) or ends_wish(fact.text, memory._facts.find_wishes(fact.text, user_id))
-    return "instruction" if is_wish else chosen
+    wishes = memory._facts.find_wishes(fact.text, user_id, rules.scopes)
+    return "instruction" if is_standing_wish(fact.text) or ends_wish(fact.text, wishes) else chosen
 
 
 def _is_private(memory: GovernedMemory, turn: Turn, rules: TurnRules) -> bool:
@@ -371,10 +371,10 @@ def _extract_facts(
         extractor = RuleExtractor()
     by_rules = isinstance(extractor, RuleExtractor)
     if not by_rules:
-        near = memory._facts.find_near(text, user_id)
+        near = memory._facts.find_near(text, user_id, **rules.scopes)
         before = [each for each in before if not _is_private(memory, each, rules)]
     is_own = by_rules and rules.sources[turn.speaker] == "chat_user"
-    wishes = memory._facts.find_wishes(text, user_id) if is_own else ()
+    wishes = memory._facts.find_wishes(text, user_id, rules.scopes) if is_own else ()
     context = TurnContext(turn=turn, before=tuple(before), near=near, wishes=wishes, now=memory.clock.now())
     with wrap_errors(ModelError, "extracting facts with the extractor of TurnRules"):
         decisions = list(extractor.extract(context))

@@ -180,6 +180,7 @@ class Reflector:
                     )
                     transaction.put_shared_score(user, old.id, new_score)
                 else:
+                    is_flagged = verdict.outcome == "contradicted" and not record.is_closed  # it says why it is closed
                     changed = replace(
                         record,
                         reflection=after,
@@ -187,7 +188,7 @@ class Reflector:
                         used_at=used_at,
                         uses=uses,
                         outcomes=outcomes,
-                        flagged="contradicted by an answer" if verdict.outcome == "contradicted" else record.flagged,
+                        flagged="contradicted by an answer" if is_flagged else record.flagged,
                         version=record.version + 1,
                     )
                     transaction.replace(user, replace(stored, record=changed))

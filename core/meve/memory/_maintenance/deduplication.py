@@ -40,21 +40,21 @@ def _is_protected(record: MemoryRecord, other: MemoryRecord) -> bool:
     return other.source != "chat_user" or validity(other)[0] <= restored
 
 
-def have_same_readers(one: MemoryRecord, other: MemoryRecord) -> bool:
+def have_same_readers(one: MemoryRecord, other: MemoryRecord, policy: Policy) -> bool:
     """Return whether searches find both records under the same filters and permissions.
 
     If not, hiding one because of the other would lose it to some searches.
     """
-    is_private, other_is_private = (record.policy_class == "private" for record in (one, other))
+    is_private, other_is_private = (policy.rule(record.policy_class).on_request for record in (one, other))
     return one.metadata == other.metadata and is_private == other_is_private
 
 
-def may_replace(older: MemoryRecord, newer: MemoryRecord) -> bool:
+def may_replace(older: MemoryRecord, newer: MemoryRecord, policy: Policy) -> bool:
     """Return whether a newer record may replace an older one, if it says otherwise.
 
     What a user said is replaced only by what the user says, other records also by those of their own source.
     """
-    return have_same_readers(older, newer) and newer.source in ("chat_user", older.source)
+    return have_same_readers(older, newer, policy) and newer.source in ("chat_user", older.source)
 
 
 def expiry_or_max(record: MemoryRecord) -> datetime:
@@ -107,7 +107,7 @@ class DuplicateJudge:
         relation = self._compare(older, newer)
         if relation == "same":
             return "same"
-        if relation == "different" or not may_replace(older.record, newer.record):
+        if relation == "different" or not may_replace(older.record, newer.record, self.scorer.policy):
             return ""
         return self.foresee(one, other)
 

@@ -62,11 +62,11 @@ class DuplicateMerger:
             a, b = plan.records.get(one), plan.records.get(other)
             if a is None or b is None or a.record.is_closed or b.record.is_closed or is_settled(a.record, b.record):
                 continue
-            if not have_same_readers(a.record, b.record):
+            if not have_same_readers(a.record, b.record, plan.policy):
                 continue
             older, newer = sorted((a, b), key=lambda s: (validity(s.record)[0], s.row))
             verdict = self._judge(older, newer)
-            if verdict.relation == "replaces" and may_replace(older.record, newer.record):
+            if verdict.relation == "replaces" and may_replace(older.record, newer.record, plan.policy):
                 if verdict.reason == "claim" and verdict.probability is not None:
                     self._claims.append((older.record.id, newer.record.id, verdict))
                 else:

@@ -1,5 +1,6 @@
 """Summaries: one text in place of several related records, or of older turns."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -37,7 +38,7 @@ class ExtractiveSummariser:
 
 
 def summarise_related(plan: "MaintenancePlan") -> None:
-    """Replace related facts of one class and low scores by one summary."""
+    """Replace related facts of one class, equal metadata and low scores by one summary."""
     rules = plan.policy.merging
     low = {
         record_id for record_id, s in plan.without_items().items()
@@ -46,10 +47,11 @@ def summarise_related(plan: "MaintenancePlan") -> None:
         and plan.now - s.record.created_at >= plan.policy.pruning.min_age
     }  # fmt: skip
     for group in _connected(plan.nearest_pairs(low, rules.related)):
-        by_class: dict[PolicyClass, list[StoredRecord]] = {}
-        for record_id in group:
-            by_class.setdefault(plan.records[record_id].record.policy_class, []).append(plan.records[record_id])
-        for policy_class, members in by_class.items():
+        by_readers: dict[tuple[PolicyClass, str], list[StoredRecord]] = {}
+        for stored in (plan.records[record_id] for record_id in group):
+            metadata = json.dumps(dict(stored.record.metadata), sort_keys=True)  # other searches find other metadata
+            by_readers.setdefault((stored.record.policy_class, metadata), []).append(stored)
+        for (policy_class, _), members in by_readers.items():
             if len(members) >= rules.min_related:
                 members.sort(key=lambda s: (s.record.created_at, s.record.id))
                 _summarise(plan, policy_class, members)
@@ -69,7 +71,7 @@ def _summarise(plan: "MaintenancePlan", policy_class: PolicyClass, members: Sequ
         created_at=plan.now,
         expires_at=min((r.expires_at for r in records if r.expires_at), default=None),
         tags=tuple(sorted({tag for r in records for tag in r.tags})),
-        metadata={SESSIONS: sessions} if sessions else {},
+        metadata={**records[0].metadata, **({SESSIONS: sessions} if sessions else {})},
         reflection=plan.policy.reflection.start,
         derived_from=tuple(sorted({r.id for r in records} | {i for r in own for i in r.derived_from})),
     )

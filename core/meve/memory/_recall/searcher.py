@@ -113,7 +113,8 @@ class Searcher:
         if cached is not None and not cached.has_expired(self.runtime.clock.now()):
             return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
         if query.scope.as_of is not None or query.scope.include_superseded:
-            indexes.append(self._archive(query.user, indexes[0].model, only_closed=query.scope.as_of is None))
+            only_closed, model = query.scope.as_of is None, indexes[0].model
+            indexes += [self._archive(user, model, only_closed=only_closed) for user in (query.user, SHARED)]
         recall = self._run(query, indexes)
         while recall.has_expired(self.runtime.clock.now()):  # during the search
             query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
@@ -153,7 +154,7 @@ class Searcher:
     def look_in_archive(self, query: MemoryQuery) -> Recall:
         """Return the archived memories that answer a query."""
         model = self.indexes.of(query.user).model
-        return self._run(query, [self._archive(query.user, model), UserIndex(model)])
+        return self._run(query, [self._archive(user, model) for user in (query.user, SHARED)])
 
     def _archive(self, user: str, model: str, *, only_closed: bool = False) -> UserIndex:
         """Return an index of the archive; reads all archived records each time."""

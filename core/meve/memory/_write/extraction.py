@@ -24,7 +24,8 @@ class TurnContext:
     before: tuple[Turn, ...] = ()
     """What the user and the assistant said before, oldest first."""
     near: tuple[MemoryRecord, ...] = ()
-    """Memories of the user near the turn, none of them private; empty for `RuleExtractor`."""
+    """Memories of the user near the turn, none of them private; empty for `RuleExtractor`. If `TurnRules` names an
+    agent or a run, only memories of these."""
     wishes: tuple[str, ...] = ()
     """The standing wishes that the turn may take back, oldest first; only for `RuleExtractor`."""
     now: datetime

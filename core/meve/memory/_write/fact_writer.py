@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 from meve._repeating import repeat_rolled_back
 from meve.components.lexical.analyzers import words
@@ -34,7 +35,8 @@ NEAR = 8
 CLASSES: tuple[PolicyClass, ...] = ("factual", "intent_bound", "ephemeral", "private")
 """Classes that an extractor may choose; the others need the user's or the operator's word."""
 
-
+Scopes: TypeAlias = Mapping[str, Any]
+"""The agent and the run, where they are known."""
 _ERASING = frozenset({"text", "metadata"})
 """The fields whose former values an update erases."""
 
@@ -51,27 +53,25 @@ class FactWriter:
     writer: RecordWriter
     searcher: Searcher
 
-    def find_near(self, text: str, user_id: UserId, *, private: bool = False) -> tuple[MemoryRecord, ...]:
-        """Return the user's memories of other kinds than items that are nearest to a text, without logging it."""
+    def find_near(self, text: str, user_id: UserId, **search: Any) -> tuple[MemoryRecord, ...]:  # noqa: ANN401
+        """Return the user's facts that are nearest to a text, without logging it. `search` filters them."""
         runtime = self.runtime
+        options = {**search, "limit": NEAR, "max_tokens": UNLIMITED}
         try:
-            query = make_query(
-                text, user_id, policy=runtime.policy, now=runtime.clock.now(), include_private=private, limit=NEAR,
-                max_tokens=UNLIMITED,
-            )  # fmt: skip
+            query = make_query(text, user_id, policy=runtime.policy, now=runtime.clock.now(), **options)
             records = self.searcher.look(query).records
         except QueryError:  # longer than the embedder's window
             return ()
         return tuple(record for record in records if record.user_id is not None and record.kind == "fact")
 
-    def find_wishes(self, text: str, user_id: UserId) -> tuple[str, ...]:
+    def find_wishes(self, text: str, user_id: UserId, scopes: Scopes) -> tuple[str, ...]:
         """Return the user's standing wishes that a text may take back, the oldest first, without logging it."""
         if not may_end_wish(text):
             return ()
-        return tuple(record.text for record in self._find_instructions(user_id))
+        return tuple(record.text for record in self._find_instructions(user_id, scopes))
 
-    def _find_instructions(self, user_id: UserId) -> list[MemoryRecord]:
-        query = make_query("?", user_id, policy=self.runtime.policy, now=self.runtime.clock.now())
+    def _find_instructions(self, user_id: UserId, scopes: Scopes) -> list[MemoryRecord]:
+        query = make_query("?", user_id, policy=self.runtime.policy, now=self.runtime.clock.now(), **scopes)
         return [each for each in self.searcher.find_standing(query) if each.policy_class == "instruction"]
 
     def write(
@@ -84,7 +84,7 @@ class FactWriter:
         policy_class: PolicyClass | None,
         session_id: str | None,
         reason: str,
-        scopes: Mapping[str, str],
+        scopes: Scopes,
         created_at: datetime | None = None,
         add: Callable[..., MemoryRecord] | None = None,
         check: Callable[[RecordTransaction], None] | None = None,
@@ -120,12 +120,13 @@ class FactWriter:
         }  # fmt: skip
         if add is not None and check is None and decision.action == "add":
             return add(decision.text, user_id=user_id, reason=reason, **options)
-        if decision.action == "update" and decision.id is not None:
-            old = self.runtime.store.find(user, decision.id)
-            if old is not None:
-                since = validity(old.record)[0]
-                options["valid_from"] = since if created_at is None else min(since, created_at)
-                options["derived_from"] = [decision.id]
+        old = None if decision.action == "add" or decision.id is None else self.runtime.store.find(user, decision.id)
+        if old is not None and old.record.tags:
+            options["tags"] = [*old.record.tags, *self.runtime.tagger.tag(decision.text)]
+        if old is not None and decision.action == "update":
+            since = validity(old.record)[0]
+            options["valid_from"] = since if created_at is None else min(since, created_at)
+            options["derived_from"] = [decision.id]
 
         def finish(transaction: RecordTransaction, record: MemoryRecord) -> None:
             if check is not None:
@@ -169,7 +170,7 @@ class FactWriter:
         user_id: UserId,
         source: RecordSource,
         policy_class: PolicyClass | None,
-        scopes: Mapping[str, str],
+        scopes: Scopes,
         created_at: datetime | None,
     ) -> MemoryRecord | None:
         """Return a memory of this source and scope with equal words and values, unless a newer one contradicts it.
@@ -178,7 +179,10 @@ class FactWriter:
 
         A wish that was only quoted before doesn't keep one that the user states from becoming an instruction.
         """
-        near, said = self.find_near(text, user_id, private=True), parse_statement(text).claim
+        said = parse_statement(text).claim
+        near = self.find_near(text, user_id, include_private=True, **scopes)
+        if any(not _is_of(scopes, record.metadata) for record in near):  # of equal memories, a search shows only one
+            near = self.find_near(text, user_id, include_private=True, where=partial(_is_of, scopes))
         if created_at is not None:
             near = tuple(record for record in near if validity(record)[0] <= created_at)
         for record in near:
@@ -186,21 +190,19 @@ class FactWriter:
                 continue
             if record.source != source or record.flagged:
                 continue
-            if any(record.metadata.get(name) != scopes.get(name) for name in SCOPES):
-                continue
             if have_equal_words(parse_statement(record.text).claim, said):
                 later = (each for each in near if validity(each)[0] > validity(record)[0])
                 differs = self.runtime.contradiction.find_difference
-                is_over = self._is_ended(record, user_id) or any(differs(each.text, text) for each in later)
+                is_over = self._is_ended(record, user_id, scopes) or any(differs(each.text, text) for each in later)
                 return None if is_over else record
         return None
 
-    def _is_ended(self, record: MemoryRecord, user_id: UserId) -> bool:
+    def _is_ended(self, record: MemoryRecord, user_id: UserId, scopes: Scopes) -> bool:
         """Return whether a standing wish has a later one that ends it, which maintenance hasn't compared yet."""
         if record.policy_class != "instruction":
             return False
         wish, since = parse_statement(record.text), validity(record)[0]
-        later = [each for each in self._find_instructions(user_id) if validity(each)[0] > since]
+        later = [each for each in self._find_instructions(user_id, scopes) if validity(each)[0] > since]
         return any(wish_otherwise(wish, parse_statement(each.text)) for each in later)
 
     @repeat_rolled_back
@@ -238,8 +240,8 @@ class FactWriter:
         stored = None if decision.id is None else transaction.find(user, decision.id)
         if stored is None or stored.record.expired(now) or stored.record.is_closed or stored.record.kind != "fact":
             raise RefusedError("the memory to replace is gone, or is no fact that holds")
-        lasting = replace(by, expires_at=None)
-        if not (may_replace(stored.record, by) and may_close(stored.record, lasting, runtime.policy)):
+        lasting, policy = replace(by, expires_at=None), runtime.policy
+        if not (may_replace(stored.record, by, policy) and may_close(stored.record, lasting, policy)):
             raise RefusedError(
                 "the memory to replace is on hold, pinned, of a class that is never replaced or of a source that "
                 "weighs more, or has other metadata or privacy"
@@ -314,6 +316,11 @@ def _find_invented(text: str, sources: Sequence[str]) -> str:
 
 
 _USER = frozenset({"user", "user's"})
+
+
+def _is_of(scopes: Scopes, metadata: Mapping[str, Any]) -> bool:
+    """Return whether metadata are of this agent and this run, or of none if they aren't known."""
+    return all(metadata.get(name) == scopes.get(name) for name in SCOPES)
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -14,6 +14,7 @@ from meve.memory._timestamps import check_past
 from meve.memory.policy import CHAT_SOURCES, Policy, PolicyClass, RecordSource
 from meve.memory.records import (
     NAME_LENGTH,
+    SCOPES,
     MemoryRecord,
     UserId,
     check_choice,
@@ -147,3 +148,22 @@ def _with_scopes(metadata: dict[str, Any], scopes: Mapping[str, str]) -> dict[st
     for name in scopes.keys() & metadata.keys():
         raise ValidationError(f"give {name} once, got it as {name} and in metadata")
     return {**metadata, **scopes}
+
+
+def keep_scopes(former: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return new metadata with the agent and the run of the former, unless it names others; None removes one.
+
+    >>> keep_scopes({"agent_id": "cook", "run_id": "r1", "floor": 1}, {"floor": 2, "run_id": None})
+    {'agent_id': 'cook', 'floor': 2}
+    """
+    kept = {name: former[name] for name in SCOPES if name in former}
+    return {name: each for name, each in {**kept, **metadata}.items() if name not in SCOPES or each is not None}
+
+
+def inherit_metadata(former: Mapping[str, Any], options: RecordOptions) -> dict[str, Any]:
+    """Return the metadata of a record that is written in place of one with the former, without given scopes."""
+    given = options.get("metadata")
+    own = {} if given is None else check_metadata(given)
+    metadata = former if given is None else keep_scopes(former, own)
+    replaced = {name for name in check_scopes(options) if name not in own}
+    return {name: each for name, each in metadata.items() if name not in replaced}

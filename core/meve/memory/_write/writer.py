@@ -19,7 +19,7 @@ from meve.memory._write.provenance import (
     limit_derived,
     limit_expiry,
 )
-from meve.memory._write.record_factory import RecordOptions, make_record
+from meve.memory._write.record_factory import RecordOptions, inherit_metadata, keep_scopes, make_record
 from meve.memory._write.secrets import all_text, text_of
 from meve.memory.policy import Policy, PolicyClass
 from meve.memory.records import (
@@ -57,6 +57,7 @@ class UpdateOptions(TypedDict, total=False):
     """Another class; it also sets a new expiry."""
     tags: Iterable[str] | None
     metadata: Mapping[str, Any] | None
+    """Other values of your own. The `agent_id` and `run_id` stay, unless they are among them; None removes one."""
     ttl: timedelta | None
     """Its lifetime from now on."""
     expires_at: datetime | None
@@ -133,6 +134,8 @@ class RecordWriter(RecordEraser):
             check_not_held(stored.record)
             _check_changes(stored.record, changes, version)
             record = self._unarchive(transaction, user, stored.record, now)
+            if "metadata" in changes:
+                changes["metadata"] = keep_scopes(record.metadata, changes["metadata"])
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
                 check_standing(transaction, user, updated)
@@ -162,9 +165,9 @@ class RecordWriter(RecordEraser):
         former = _check_replaceable(runtime.store.find(user, record_id), record_id, now)
         inherited: RecordOptions = {
             "source": former.source, "policy_class": former.policy_class, "session_id": former.session_id,
-            "tags": former.tags, "metadata": former.metadata, "pinned": former.pinned,
+            "tags": former.tags, "pinned": former.pinned,
         }  # fmt: skip
-        chosen: RecordOptions = {**inherited, **options}
+        chosen: RecordOptions = {**inherited, **options, "metadata": inherit_metadata(former.metadata, options)}
         record, _ = self._make(text, user_id, now, **chosen)
         fresh = runtime.stored(record)
         with runtime.store.writing() as transaction:

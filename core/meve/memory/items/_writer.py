@@ -97,7 +97,8 @@ class ItemWriter:
         """Erase the items under a prefix, and what is derived from them; records on hold stay, and are listed."""
         runtime, now = self.runtime, self.runtime.clock.now()
         with runtime.store.writing() as transaction:
-            items = [s for s in transaction.records(RecordQuery(user=user, kind="item")) if _under(s.record, prefix)]
+            every = transaction.records(RecordQuery(user=user, archived=None, kind="item"))
+            items = [s for s in every if _under(s.record, prefix)]
             held = [s for s in items if s.record.hold]
             gone = transaction.with_derived(user, [s.record.id for s in items if not s.record.hold])
             live = {s.record.id for s in gone if not s.record.expired(now)}
@@ -194,6 +195,7 @@ def _successor(before: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
         used_at=before.used_at,
         uses=before.uses,
         outcomes=before.outcomes,
+        restored_at=before.restored_at,
         version=before.version + 1,
     )
 
