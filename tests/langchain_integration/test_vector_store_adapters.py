@@ -78,6 +78,17 @@ def test_filter_applies_to_vectors_and_keywords(kind, retriever):
     assert retriever.context("blue sky", filter=kind.english(), sources="lexical").passages
 
 
+def test_condition_among_search_arguments_is_refused(kind, filled, parts):
+    """Keyword search doesn't take these arguments, so it would return what the condition excludes."""
+    for name, instead in (("filter", "filter=…"), ("where_document", "filter=…"), ("k", "candidates=…")):
+        with pytest.raises(ConfigurationError, match=f"search_kwargs must not hold '{name}', got .*: give {instead}"):
+            MeVeRetriever.from_vectorstore(filled, search_kwargs={name: kind.english()}, **parts)
+    with pytest.raises(ConfigurationError, match="search_kwargs must not hold 'filter'"):
+        MeVeRetriever.from_vectorstore(filled, keyword_search=False, search_kwargs={"filter": kind.english()}, **parts)
+    by_vectors = {"keyword_search": False, "search_kwargs": {"where_document": {}}}
+    assert MeVeRetriever.from_vectorstore(filled, **by_vectors, **parts)
+
+
 def test_filtered_search_finds_all_matching_documents(kind, parts):
     """A store that filters after fetching must fetch enough."""
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
