@@ -176,8 +176,9 @@ class MeVePostprocessor(BaseNodePostprocessor):
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
                 selected = context_to_nodes(self.context(nodes, query_bundle))
-                if self.engine.resolve_config(None, self._engine_options()).when_insufficient == "return":
-                    selected = [*selected, *list_unread(each.node for each in nodes)][: self.top_n]
+                config = self.engine.resolve_config(None, self._engine_options())
+                if config.when_insufficient == "return":
+                    selected = [*selected, *list_unread(each.node for each in nodes)][: config.limit]
                 event.on_end(payload={EventPayload.NODES: selected})
         finally:
             if is_listened_to:

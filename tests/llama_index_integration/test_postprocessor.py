@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
@@ -124,6 +125,14 @@ def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, re
     postprocessor.postprocess_nodes(enough, query_str=BLUE)
     assert other.queries == [BLUE]
     assert ids(run_both(postprocessor, [])) == [uid("sky")]
+
+
+def test_nodes_with_media_count_for_every_spelling_of_the_limit(parts, retrieved):
+    images = [NodeWithScore(node=ImageNode(id_=f"i{n}", image_url="http://x/y.png")) for n in range(3)]
+    config = {"config": replace(parts["config"], limit=2)}
+    for options in ({"top_n": 2}, {"limit": 2}, {"options": {"limit": 2}}, config):
+        found = MeVePostprocessor.make(**{**parts, **options}).postprocess_nodes([*retrieved, *images], query_str=BLUE)
+        assert len(found) == 2, options
 
 
 def test_nodes_with_media_and_no_text_follow_the_others(parts, retrieved):
