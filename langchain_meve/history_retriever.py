@@ -46,7 +46,8 @@ class MeVeHistoryRetriever(BaseRetriever):
     """Whether messages that the checkpoint no longer holds are retrieved too, such as trimmed ones. Leave it off if
     messages are removed in order to forget them."""
     policy: SlicePolicy = Field(default_factory=SlicePolicy)
-    """Which messages may be reached; by default those before the checkpoint on its own line."""
+    """Which messages may be reached; by default those before the checkpoint on its own line. A message names its phase
+    as `phase` in `additional_kwargs`."""
     ranking: Ranking | None = None
     """The weights by which messages are ordered."""
     k: PositiveInt | None = None

@@ -60,6 +60,14 @@ def fork(graph):
     say(graph, "third question", old.config)
 
 
+def test_policy_weighs_the_phases_that_messages_name(saver):
+    graph = make_graph(saver)
+    draft = HumanMessage("first draft", additional_kwargs={"phase": "draft"})
+    graph.invoke({"messages": [draft]}, THREAD, durability="sync")
+    retriever = make_retriever(saver, policy=SlicePolicy(phases={"draft": 0.0}))
+    assert [d.page_content for d in retriever.invoke("draft", THREAD)] == ["answer to first draft"]
+
+
 def texts(documents):
     return {document.page_content for document in documents}
 
