@@ -26,6 +26,7 @@ from llama_index_meve import MeVePostprocessor
 from llama_index_meve import _instrumentation as events
 from llama_index_meve._instrumentation import MeVePhaseEvent, MeVeTraceEvent
 from meve.errors import ModelError
+from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.trace import Trace
 from tests.llama_index_integration.conftest import (
     Listener,
@@ -172,6 +173,21 @@ def test_default_postprocessor_uses_shipped_models_and_survives_serialization():
     for wrong in ({"engine": "x"}, {"fallback": "bm25"}):
         with pytest.raises(ValidationError, match=r"must be a (meve|LlamaIndex)"):
             MeVePostprocessor(**wrong)
+
+
+def test_settings_of_the_engine_survive_serialization():
+    config = RetrieverConfig(when_insufficient="verified_only", max_tokens=99, limit=5, citations=True)
+    given = MeVePostprocessor.make(config=config, top_n=2, max_tokens=50, options={"citations": False})
+    reads = (
+        MeVePostprocessor.from_dict(given.to_dict()),
+        MeVePostprocessor.from_json(given.to_json()),
+        pickle.loads(pickle.dumps(given)),
+    )
+    for again in reads:
+        settings = again.engine.resolve_config(None, again._engine_options())
+        assert settings == config.override(limit=2, max_tokens=50, citations=False)
+        assert again.to_dict() == given.to_dict()
+    assert MeVePostprocessor(top_n=1).to_dict()["options"] == {}
 
 
 def test_llm_text_never_exceeds_the_budget(parts, retrieved):
