@@ -116,8 +116,8 @@ class VectorStoreAdapter:
         """
         if self._filter_keyword is None:
             raise ConfigurationError(
-                f"filter_keyword is needed to filter {self.name}, which may ignore an unknown parameter: pass "
-                "from_vectorstore(…, filter_keyword=…), the name of its similarity_search's filter parameter"
+                f"filter_keyword is needed to filter {self.name}, which may ignore an unknown parameter: give "
+                "from_vectorstore or MeVeVectorStore the name of its similarity_search's filter parameter"
             )
         return {self._filter_keyword: where}
 

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever
+from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
 from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve._formulas import cosines
 from meve.components.embedders.minilm import minilm_folder
@@ -138,6 +138,16 @@ def test_unknown_store_has_keyword_search_only_with_documents(documents, parts, 
     monkeypatch.delattr(UnknownVectorStore, "get_by_ids")
     with pytest.raises(ConfigurationError, match="can't get documents by id"):
         MeVeRetriever.from_vectorstore(unknown, documents=stored, **parts)
+
+
+def test_wrapped_unknown_store_takes_filters(documents, parts):
+    unknown = UnknownVectorStore(MeVeEmbeddings(WordEmbedder()))
+    store = MeVeVectorStore(unknown, documents=[], filter_keyword="filter", **parts)
+    store.add_documents(documents)
+    english = store.as_verified_retriever(filter=lambda document: document.metadata["lang"] == "en")
+    assert "zebra" not in found_ids(english.context("zebra facts", threshold=0.0, fallback_floor=0.0))
+    with pytest.raises(ConfigurationError, match="give from_vectorstore or MeVeVectorStore the name"):
+        MeVeVectorStore(unknown, **parts).as_verified_retriever(filter=english.filter).invoke("zebra")
 
 
 def test_keyword_search_can_be_disabled(filled, parts):
