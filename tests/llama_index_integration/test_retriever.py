@@ -5,6 +5,7 @@ import copy
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -94,6 +95,12 @@ class TestOverNodes:
             MeVeRetriever(retriever.retriever, thresold=0.5)
         with pytest.raises(ConfigurationError, match="limit must be an integer of at least 1, got 0"):
             MeVeRetriever(retriever.retriever, top_k=0)
+
+    def test_none_lifts_a_limit_of_the_retriever(self, retriever):
+        own = retriever.retriever
+        own.engine = replace(own.engine, config=own.config.override(limit=1, threshold=0.0))
+        assert len(MeVeRetriever(own, threshold=None).retrieve(BLUE)) == 1
+        assert len(MeVeRetriever(own, limit=None).retrieve(BLUE)) > 1
 
     def test_filters_apply_in_every_phase(self, retriever):
         for filters, excluded in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
