@@ -18,7 +18,7 @@ from llama_index_meve._instrumentation import MeVeTraceEvent
 from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
-from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, StaleWarning
+from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, PassageError, StaleWarning
 from tests.llama_index_integration.conftest import Listener, ids, listening, node, recording_span_names, uid
 from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
@@ -156,6 +156,16 @@ class TestOverNodes:
         result = MeVeRetriever(over_texts, max_tokens=2).retrieve(BLUE)
         assert result[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
         assert result[0].node.metadata["note"].startswith("many words")
+
+    def test_metadata_that_models_must_not_see_is_not_saved_as_text(self, parts, tmp_path):
+        noted = TextNode(id_="n", text="A blue sky.", metadata={"patient": "Ann"})
+        MeVeRetriever.from_nodes([noted], **parts).retriever.save(tmp_path / "index")
+        loaded = MeVeRetriever(Retriever.load(tmp_path / "index", **{**parts, "config": None}))
+        assert "patient: Ann" in loaded.context(BLUE).text
+        secret = noted.model_copy(update={"excluded_llm_metadata_keys": ["patient"]})
+        with pytest.raises(PassageError, match="passage 'n' can't be saved: models are sent another text"):
+            MeVeRetriever.from_nodes([secret], **parts).retriever.save(tmp_path / "index")
+        assert len(Retriever.load(tmp_path / "index", **parts)) == 1
 
     def test_when_insufficient_decides_what_is_returned(self, retriever):
         far = "zebra facts among nothing else"

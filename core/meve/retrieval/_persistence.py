@@ -259,6 +259,12 @@ def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
     with file.open("w", encoding="utf-8") as out:
         for row in sorted(entries):
             p = entries[row].passage
+            if type(p) is not Passage and p.prompt_text != p.content:
+                raise PassageError(
+                    f"passage {p.id!r} can't be saved: models are sent another text of it than embedders (in "
+                    "LlamaIndex, by excluded metadata keys), and an index keeps one; exclude the same keys from both, "
+                    "or make the retriever of the nodes again; nothing was written"
+                )
             line = {"row": row, "id": p.id, "tokens": entries[row].tokens, "title": p.title, "text": p.text}
             try:
                 out.write(

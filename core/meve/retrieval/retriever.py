@@ -327,6 +327,7 @@ class Retriever(EditablePassages, NotPicklable):
         Raises:
             ConfigurationError: the passages are on a server.
             IndexBusyError: another process has saved there since this retriever last loaded or saved it.
+            PassageError: models are sent another text of a passage than embedders; the old contents are kept.
             StorageError: the folder can't be written; its old contents are kept.
         """
         if isinstance(self._corpus, ServerCorpus):
