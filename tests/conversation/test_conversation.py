@@ -246,6 +246,8 @@ def test_bad_question_anchor_and_option_are_clear_errors():
         make_conversation(polcy=1)
     with pytest.raises(ConfigurationError, match="lexical must be 'bm25' or None in a conversation, got 'rank_bm25'"):
         conversation.retrieve("login", lexical="rank_bm25")
+    with pytest.raises(ConfigurationError, match="packing must be 'passages' in a conversation, got 'sentences'"):
+        conversation.retrieve("login", packing="sentences")
     with pytest.raises(ConfigurationError, match="ranking must be a Ranking"):
         conversation.retrieve("login", ranking=0.3)
     with pytest.raises(ConfigurationError, match="speaker must be a str, got 3"):

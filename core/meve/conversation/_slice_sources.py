@@ -126,10 +126,12 @@ def list_sources(turns: SliceTurns, words: TurnsWithWords, anchor: int, config: 
         config: names the sources.
 
     Raises:
-        ConfigurationError: settings that name another keyword index.
+        ConfigurationError: settings that name another keyword index, or that pack sentences.
     """
     if config.lexical not in (None, "bm25"):
         raise ConfigurationError(f"lexical must be 'bm25' or None in a conversation, got {config.lexical!r}")
+    if config.packing != "passages":
+        raise ConfigurationError(f"packing must be 'passages' in a conversation, got {config.packing!r}")
     near = NearestTurns(turns=turns)
     named: dict[str, list[Source]] = {"dense": [near], "lexical": [words], "hybrid": [near, words]}
     return [*named[config.sources], LatestTurns(turns=turns, anchor=anchor)]
