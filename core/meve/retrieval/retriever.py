@@ -359,8 +359,9 @@ class Retriever(EditablePassages, NotPicklable):
             lexical: reads the file of a keyword index of your own; for your own analyzer,
                 `partial(Bm25Index.load, analyzer=mine)`.
             options: components of your own, or others than the saved ones. The embedder must make the same
-                vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
-                saved threshold stays unless `config` or `threshold` gives another.
+                vectors, and `tokens` must have the same name. Another verifier brings its own calibration, and so does
+                an object with a fitted one, while the saved threshold stays unless `config` or `threshold` gives
+                another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.
