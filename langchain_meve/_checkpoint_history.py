@@ -72,8 +72,10 @@ def read_history(checkpoints: Iterable[Any], key: str) -> ThreadHistory:
                 if node is None:
                     node = made[parent, known] = name if name not in parents else f"{name}~{len(turns)}"
                     parents[node] = parent
-                    up = (parent,) if parent else ()
-                    turns.append(PlacedTurn(id=node, text=known[2], speaker=message_role(message), parents=up))
+                    up, phase = (parent,) if parent else (), str(message.additional_kwargs.get("phase") or "")
+                    turns.append(
+                        PlacedTurn(id=node, text=known[2], speaker=message_role(message), parents=up, phase=phase)
+                    )
             nodes[known] = previous = node
         states[_checkpoint_id(each.config)] = CheckpointState(nodes=nodes, latest=previous or before.latest)
     return ThreadHistory(turns=turns, states=states)

@@ -66,6 +66,8 @@ def content_id(document: Document) -> str:
 def context_to_documents(context: Context) -> RetrievedDocuments:
     """Return the passages of a context, in its order, as copies of the documents that they were made from.
 
+    A passage of an index that wasn't made from a document has its title before its text, as in the context's text.
+
     Added metadata keys: `relevance_score` (the probability that it answers, in [0, 1]; a cosine in modes without
     verification; None if it was not scored), `meve_verified`, `meve_source` (`dense`, `lexical`, `hybrid`, `fallback`,
     `fill`, `follow`, or `given`), `meve_rank` (from 1) and `meve_tokens`.
@@ -75,6 +77,7 @@ def context_to_documents(context: Context) -> RetrievedDocuments:
         passage = retrieved.passage
         metadata: Mapping[str, Any] = passage.metadata
         document_id: str | None = passage.id
+        text = passage.content if type(passage) is Passage else passage.text  # the title of a turn is its speaker
         if isinstance(passage, DocumentPassage):
             metadata, document_id = passage.document.metadata, passage.document.id
         result_metadata = {
@@ -85,5 +88,5 @@ def context_to_documents(context: Context) -> RetrievedDocuments:
             "meve_tokens": retrieved.tokens,
         }
         metadata = {**copy_metadata(metadata), **result_metadata}
-        documents.append(Document(id=document_id, page_content=passage.text, metadata=metadata))
+        documents.append(Document(id=document_id, page_content=text, metadata=metadata))
     return documents

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -46,7 +46,8 @@ class MeVeHistoryRetriever(BaseRetriever):
     """Whether messages that the checkpoint no longer holds are retrieved too, such as trimmed ones. Leave it off if
     messages are removed in order to forget them."""
     policy: SlicePolicy = Field(default_factory=SlicePolicy)
-    """Which messages may be reached; by default those before the checkpoint on its own line."""
+    """Which messages may be reached; by default those before the checkpoint on its own line. A message names its phase
+    as `phase` in `additional_kwargs`."""
     ranking: Ranking | None = None
     """The weights by which messages are ordered."""
     k: PositiveInt | None = None
@@ -73,6 +74,10 @@ class MeVeHistoryRetriever(BaseRetriever):
                 f"checkpointer must be a LangGraph checkpointer, got {self.checkpointer!r:.60}: give the one that the "
                 "graph was compiled with"
             )
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return a copy that shares the checkpointer and models."""
+        return self.model_copy()
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Return the messages that bear on a question, as documents.

@@ -174,7 +174,8 @@ class MeVeRetriever(BaseRetriever):
                 for a store whose own search joins vectors and words (Qdrant's hybrid mode, Elasticsearch, OpenSearch).
             filter_keyword: the parameter by which an unknown store's search takes a filter; without it, filters are
                 refused, since the store would ignore an unknown parameter.
-            search_kwargs: further arguments of the store's searches.
+            search_kwargs: further arguments of the store's searches. A condition on documents is a `filter` instead,
+                since keyword search doesn't take these arguments.
             config: the retrieval settings.
             embedder: its cosines count as evidence and tell duplicates; None for MiniLM, which ships, `static` for a
                 faster one that finds less. The store searches by its own.
@@ -183,12 +184,13 @@ class MeVeRetriever(BaseRetriever):
             fields: fields of this class, and values of `meve.RetrieverConfig`, by name.
 
         Raises:
-            ConfigurationError: `documents` that the store can't get by id, or `keyword_search="store"` for one that
-                searches vectors alone.
+            ConfigurationError: `documents` that the store can't get by id, `keyword_search="store"` for one that
+                searches vectors alone, or `search_kwargs` with `k` or a condition on documents.
             MeveError: a component can't be loaded, or the store failed.
         """
         check_wrapper_keywords(cls.from_vectorstore, cls, fields)
         store = adapt_vector_store(vectorstore, filter_keyword, search_kwargs)
+        store.check_search_kwargs(by_keywords=keyword_search is True)
         if keyword_search == "store":
             store.check_hybrid()
         if documents is not None:

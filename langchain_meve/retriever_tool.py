@@ -56,7 +56,8 @@ def create_meve_tool(
             f"retriever must be a MeVeRetriever, got {type(retriever).__name__}: pass the retriever itself, and what "
             "was bound to it (filter, k, …) as options"
         )
-    if way := when_insufficient or retriever.when_insufficient:
+    own = retriever.when_insufficient or retriever.options.get("when_insufficient")
+    if way := when_insufficient or own:
         options["when_insufficient"] = way
     config = retriever.retriever.engine.resolve_config(None, translate_options(LANGCHAIN_OPTION_NAMES, options))
     options["when_insufficient"] = when_insufficient or admitted_passages(config)

@@ -29,6 +29,7 @@ class MeVeVectorStore(VectorStore):
     Args:
         inner: any vector store; write to it through this wrapper from now on.
         documents: its documents with their ids, if the store can't list them.
+        filter_keyword: as for `MeVeRetriever.from_vectorstore`; filters over an unknown store need it.
         config: the retrieval settings.
         embedder: as for `MeVeRetriever.from_vectorstore`; None for MiniLM, which ships.
         verifier: as for `meve.Retriever`; None for the default one.
@@ -44,6 +45,7 @@ class MeVeVectorStore(VectorStore):
         inner: VectorStore,
         *,
         documents: Sequence[Document] | None = None,
+        filter_keyword: str | None = None,
         config: RetrieverConfig | None = None,
         embedder: Embedder | str | None = None,
         verifier: VerifierLike | None = None,
@@ -51,8 +53,9 @@ class MeVeVectorStore(VectorStore):
     ) -> None:
         self.inner = inner
         retriever = MeVeRetriever.from_vectorstore(
-            inner, documents=documents, config=config, embedder=embedder, verifier=verifier, tokens=tokens
-        )
+            inner, documents=documents, filter_keyword=filter_keyword, config=config, embedder=embedder,
+            verifier=verifier, tokens=tokens,
+        )  # fmt: skip
         self._retriever: StoreRetriever = retriever.retriever
         self._store: VectorStoreAdapter = retriever.retriever.store
 

@@ -72,9 +72,10 @@ class MeVeConversationRetriever(BaseRetriever):
 class MeVeConversationBlock(BaseMemoryBlock[str]):
     """Keeps the messages that leave a `Memory`'s short-term memory as a graph, and returns what a question may reach.
 
-    A message whose `additional_kwargs` hold a `parent` (the id of a message) begins a branch there; `id` names a
-    message. One whose parent the block doesn't hold begins a line of its own. A message that comes again with the same
-    id and text is kept once. Each session has its own conversation, in memory only. System messages are left out.
+    A message's `additional_kwargs` may hold `id`, `time` and `phase`, and a `parent` (the id of a message), at which
+    the message begins a branch. One whose parent the block doesn't hold begins a line of its own. A message that comes
+    again with the same id and text is kept once. Each session has its own conversation, in memory only. System messages
+    are left out.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -129,7 +130,7 @@ class MeVeConversationBlock(BaseMemoryBlock[str]):
     def _add(self, message: ChatMessage) -> None:
         extra = message.additional_kwargs
         record: dict[str, Any] = {"text": text_of(message), "role": role_of(message)}
-        record |= {key: extra[key] for key in ("id", "parent", "time") if key in extra}
+        record |= {key: extra[key] for key in ("id", "parent", "time", "phase") if key in extra}
         session = extra.get("session_id") or ""
         with self._lock:
             conversation = self._sessions.pop(session, None) or self._make()

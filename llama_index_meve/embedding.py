@@ -1,6 +1,7 @@
 """MeVeEmbedding: an embedder of MeVe as a LlamaIndex embedding model."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -34,11 +35,12 @@ class MeVeEmbedding(BaseEmbedding):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> "MeVeEmbedding":
         """Return a copy that shares the embedder."""
-        return MeVeEmbedding(self._embedder)
+        return self.model_copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the embedder's name."""
-        return MeVeEmbedding, (self.model_name,)
+        """Pickle by the embedder's name, without callbacks, cache and rate limiter."""
+        plain = {name: getattr(self, name) for name in ("model_name", "embed_batch_size", "num_workers")}
+        return partial(MeVeEmbedding, **plain), ()
 
     def _get_query_embedding(self, query: str) -> list[float]:
         vector: list[float] = self._embedder.embed_query(query).tolist()

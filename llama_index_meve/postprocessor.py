@@ -45,7 +45,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     engine: Any = Field(default_factory=_default_engine, exclude=True, repr=False)
-    """A `meve.pipeline.engine.Engine`, shared by copies and not serialized; by default with the shipped models."""
+    """A `meve.pipeline.engine.Engine`, shared by copies; by default with the shipped models. Of its parts, only the
+    settings are serialized and pickled."""
     top_n: Annotated[int, Field(ge=0)] | None = None
     """The most nodes; None for as many as the budget allows."""
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -122,8 +123,8 @@ class MeVePostprocessor(BaseNodePostprocessor):
         return self.model_copy()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without engine and fallback."""
-        lean = self.model_copy()  # LlamaIndex removes what can't be pickled from the object itself
+        """Return the fields without engine and fallback, with the engine's settings."""
+        lean = self.model_copy(update={"options": self._list_options()})  # LlamaIndex removes what can't be pickled
         for name in ("engine", "fallback"):
             lean.__dict__.pop(name, None)
         return super(MeVePostprocessor, lean).__getstate__()
@@ -133,6 +134,17 @@ class MeVePostprocessor(BaseNodePostprocessor):
         super().__setstate__(state)
         self.__dict__.setdefault("engine", _default_engine())
         self.__dict__.setdefault("fallback", None)
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the fields without engine and fallback, with the engine's settings; `from_dict` reads them."""
+        return {**super().to_dict(**kwargs), "options": self._list_options()}
+
+    def _list_options(self) -> dict[str, Any]:
+        """Return the options, with what the engine's settings change in the default ones and no field sets."""
+        default = resolve_rerank_config(None).to_dict()
+        changed = {name: value for name, value in self.engine.config.to_dict().items() if value != default[name]}
+        fields = merge_options(OPTION_MAP, self._own_options())
+        return {name: value for name, value in {**changed, **self.options}.items() if name not in fields}
 
     def context(self, nodes: Sequence[NodeWithScore], query: QueryType) -> Context:
         """Select from the nodes, and return the context with its trace.
@@ -149,9 +161,11 @@ class MeVePostprocessor(BaseNodePostprocessor):
         emit_trace(context)
         return context
 
+    def _own_options(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("top_n", "threshold", "max_tokens", "when_insufficient")}
+
     def _engine_options(self) -> dict[str, Any]:
-        names = ("top_n", "threshold", "max_tokens", "when_insufficient")
-        return {**self.options, **merge_options(OPTION_MAP, {name: getattr(self, name) for name in names})}
+        return {**self.options, **merge_options(OPTION_MAP, self._own_options())}
 
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
@@ -176,8 +190,9 @@ class MeVePostprocessor(BaseNodePostprocessor):
         try:
             with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
                 selected = context_to_nodes(self.context(nodes, query_bundle))
-                if self.engine.resolve_config(None, self._engine_options()).when_insufficient == "return":
-                    selected = [*selected, *list_unread(each.node for each in nodes)][: self.top_n]
+                config = self.engine.resolve_config(None, self._engine_options())
+                if config.when_insufficient == "return":
+                    selected = [*selected, *list_unread(each.node for each in nodes)][: config.limit]
                 event.on_end(payload={EventPayload.NODES: selected})
         finally:
             if is_listened_to:

@@ -22,7 +22,7 @@ from llama_index_meve._vector_stores import make_store
 from meve import Retriever
 from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError, EmptyCorpusError
-from meve.integrations._option_names import merge_options, translate_options
+from meve.integrations._option_names import translate_options
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
@@ -44,7 +44,8 @@ class MeVeRetriever(BaseRetriever):
         objects: nodes that stand for other objects, as for any LlamaIndex retriever.
         object_map: the objects by node.
         verbose: whether LlamaIndex prints the objects it enters.
-        options: any value of `meve.RetrieverConfig`, by name, such as `when_insufficient`.
+        options: any value of `meve.RetrieverConfig`, by name, such as `when_insufficient`; None where it is a value
+            there, as for `limit`, else the retriever's own.
         callback_manager: LlamaIndex's.
 
     Raises:
@@ -72,7 +73,9 @@ class MeVeRetriever(BaseRetriever):
         self.retriever: Any = retriever
         self.filters = normalize_filters(filters)
         given = {} if top_k is None else {"top_k": top_k}
-        self.options = merge_options({}, translate_options(OPTION_MAP, {**given, **options}))
+        chosen = translate_options(OPTION_MAP, {**given, **options})
+        default = RetrieverConfig()  # where None isn't a value, it stands for that of `retriever`
+        self.options = {n: each for n, each in chosen.items() if each is not None or getattr(default, n) is None}
         retriever.engine.resolve_config(None, self.options)  # raises for invalid options
         super().__init__(callback_manager=callback_manager, objects=objects, object_map=object_map, verbose=verbose)
 

@@ -12,6 +12,9 @@ from meve.errors import ConfigurationError
 from meve.integrations._foreign_minilm import is_shipped_minilm
 from meve.types import FloatArray
 
+_CONDITIONS = ("filter", "filters", "pre_filter", "post_filter", "expr", "where", "where_document")
+"""Names by which stores take a condition on documents."""
+
 
 class VectorStoreAdapter:
     """Adapts a vector store that can search and, mostly, get documents by id.
@@ -85,6 +88,23 @@ class VectorStoreAdapter:
                 f"keyword_search must be True or False over {self.name}, which searches vectors alone, got 'store'"
             )
 
+    def check_search_kwargs(self, *, by_keywords: bool) -> None:
+        """Check that the further arguments of searches hold neither their number nor a condition.
+
+        Args:
+            by_keywords: whether MeVe searches by keywords too, which these arguments don't reach.
+
+        Raises:
+            ConfigurationError: they do.
+        """
+        conditions = {self._filter_keyword, *(_CONDITIONS if by_keywords else ())}
+        for name in self._search_kwargs:
+            if name == "k" or name in conditions:
+                instead = "candidates=…" if name == "k" else "filter=…, which holds for keyword search too"
+                raise ConfigurationError(
+                    f"search_kwargs must not hold {name!r}, got {self._search_kwargs[name]!r:.80}: give {instead}"
+                )
+
     def _options(self, where: Any) -> dict[str, Any]:
         return {**self._search_kwargs, **({} if where is None else self.filter_options(where))}
 
@@ -96,8 +116,8 @@ class VectorStoreAdapter:
         """
         if self._filter_keyword is None:
             raise ConfigurationError(
-                f"filter_keyword is needed to filter {self.name}, which may ignore an unknown parameter: pass "
-                "from_vectorstore(…, filter_keyword=…), the name of its similarity_search's filter parameter"
+                f"filter_keyword is needed to filter {self.name}, which may ignore an unknown parameter: give "
+                "from_vectorstore or MeVeVectorStore the name of its similarity_search's filter parameter"
             )
         return {self._filter_keyword: where}
 

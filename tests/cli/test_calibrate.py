@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
+from meve import Retriever
 from meve.cli._labelled_pairs import read_pairs
 from meve.components.evidence import PLAIN_SIGMOID
 from meve.components.verifiers._torch_runtime import TorchRuntime
@@ -46,6 +47,8 @@ def test_calibration_and_threshold_are_saved_in_the_index(meve, index, pairs, tm
     assert after["passages"] == before["passages"]
     assert "evidence.calibration" in meve("info", folder).stdout
     assert json.loads(meve("info", folder, "--json").stdout)["sufficiency"]["estimator"] == "meve-sufficiency-2"
+    Retriever.load(folder, verifier="cosine").save(folder)
+    assert json.loads(meve("info", folder, "--json").stdout)["evidence"] is None, "another verifier judges alone"
 
 
 def test_calibration_without_index_is_saved_in_a_file(meve, pairs, tmp_path):

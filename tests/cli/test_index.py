@@ -220,5 +220,9 @@ def test_server_keeps_what_was_indexed_and_what_was_read(meve, docs, tmp_path):
     assert "qdrant://" not in again.stderr  # a URL may hold a password
     secret = ["--to", "postgresql://me:secret@localhost/meve", "--collection", "texts"]
     assert "set MEVE_INDEX instead" in " ".join(meve("index", docs, *secret).stderr.replace("│", "").split())
-    for options, message in ((to[:2], "needs --collection"), (["--to", tmp_path / "x", *to[2:4]], "must be left out")):
+    for options, message in (
+        (to[:2], "needs --collection"),
+        (["--to", tmp_path / "x", *to[2:4]], "must be left out"),
+        ([*to, "--verifier", "cosine"], "--verifier must be left out for a server, which keeps no settings"),
+    ):
         assert message in " ".join(meve("index", docs, *options).stderr.split())

@@ -15,9 +15,10 @@ from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import load_verifier
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
+from meve.pipeline.config import Sources
 from meve.retrieval._evidence_scores import EvidenceScores
 from meve.testing.evidence_contract import EvidenceContract, PriorContract
-from meve.testing.fakes import WordEmbedder
+from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 from meve.testing.tiny_models import save_tiny_model
 from meve.types import LabelledPair
 
@@ -321,6 +322,23 @@ def test_labelled_text_counts_as_retrieval_finds_it(
     weights = combiner.fits["+".join(FITS[1])]
     expected = weights["logit"] * logit + weights["cosine"] * near + weights[INTERCEPT]
     assert sums[1] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize("sources", ["dense", "lexical", "hybrid"])
+def test_calibration_reads_the_sources_that_a_retrieval_searches(sources: Sources) -> None:
+    fits = {
+        "logit+keywords": {"logit": 1.0, "keywords": 1.0, INTERCEPT: -1.0},
+        "logit": {"logit": 3.0, INTERCEPT: -1.0},
+    }
+    evidence = EvidenceModel(name="mine", verifier=OverlapVerifier.name, embedder=None, fits=fits)
+    texts = [f"the blue sky number {n}" for n in range(4)]
+    retriever = Retriever.from_texts(
+        texts, embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter(), sources=sources
+    )
+    retriever.engine = replace(retriever.engine, evidence=evidence)
+    sums = EvidenceScores(retriever.engine, evidence, retriever._corpus).raw_scores("blue sky", texts)
+    judged = {c.id: c.scores["verifier"] for c in retriever.retrieve("blue sky", exact=True).trace.candidates}
+    assert evidence.calibration.apply(sums).tolist() == pytest.approx([judged[i] for i in sorted(judged)])
 
 
 def test_calibrated_evidence_is_saved_with_the_index(

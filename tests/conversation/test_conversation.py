@@ -244,6 +244,10 @@ def test_bad_question_anchor_and_option_are_clear_errors():
         conversation.retrieve("login", top_k=3)
     with pytest.raises(ConfigurationError, match="unknown option 'polcy' of Conversation: did you mean 'policy'"):
         make_conversation(polcy=1)
+    with pytest.raises(ConfigurationError, match="lexical must be 'bm25' or None in a conversation, got 'rank_bm25'"):
+        conversation.retrieve("login", lexical="rank_bm25")
+    with pytest.raises(ConfigurationError, match="packing must be 'passages' in a conversation, got 'sentences'"):
+        conversation.retrieve("login", packing="sentences")
     with pytest.raises(ConfigurationError, match="ranking must be a Ranking"):
         conversation.retrieve("login", ranking=0.3)
     with pytest.raises(ConfigurationError, match="speaker must be a str, got 3"):
@@ -296,6 +300,15 @@ def test_turn_that_names_the_asker_is_marked_but_a_role_is_no_name():
 def test_settings_are_taken_from_the_configuration():
     config = RetrieverConfig(max_tokens=9, threshold=0.0)
     assert make_conversation(config=config).retrieve("login").max_tokens == 9
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"), [("dense", ["dense"]), ("lexical", ["lexical"]), ("hybrid", ["dense", "lexical"])]
+)
+def test_sources_choose_how_turns_are_searched(sources, names):
+    context = make_conversation().retrieve("login", sources=sources)
+    assert context.trace.phases[0].settings["sources"] == [*names, "latest"]
+    assert {"dense", "lexical"}.difference(names).isdisjoint({c.origin for c in context.trace.candidates})
 
 
 @pytest.mark.parametrize("dimensions", [{"depth": 1.0}, {"temporal": 1.0}, {"sibling": 2.0}])

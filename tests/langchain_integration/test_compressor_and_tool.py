@@ -148,8 +148,9 @@ def test_tool_doubts_what_was_not_verified_and_leaves_it_out_if_told(retriever):
 
 @pytest.mark.parametrize("way", ["verified_only", "abstain", "raise"])
 def test_tool_keeps_a_stricter_setting_of_the_retriever(retriever, way):
-    strict = retriever.model_copy(update={"when_insufficient": way})
-    assert create_meve_tool(strict).invoke({"query": "zebra chromodynamics x"}) == NO_RESULT_MESSAGE
+    for update in ({"when_insufficient": way}, {"options": {"when_insufficient": way}}):
+        strict = retriever.model_copy(update=update)
+        assert create_meve_tool(strict).invoke({"query": "zebra chromodynamics x"}) == NO_RESULT_MESSAGE
 
 
 def test_compressor_follows_when_insufficient(parts, documents):

@@ -1,5 +1,6 @@
 """Test the retriever over a LangGraph checkpointer's history, above all that a fork doesn't see its sibling."""
 
+import copy
 import itertools
 import operator
 import sqlite3
@@ -58,6 +59,20 @@ def fork(graph):
     say(graph, "second question")
     old = next(s for s in graph.get_state_history(THREAD) if len(s.values.get("messages", [])) == 2)
     say(graph, "third question", old.config)
+
+
+def test_deep_copy_reads_the_same_checkpoints(saver):
+    copied = copy.deepcopy(make_retriever(saver))
+    say(make_graph(saver), "first question")
+    assert len(copied.invoke("question", THREAD)) == 2
+
+
+def test_policy_weighs_the_phases_that_messages_name(saver):
+    graph = make_graph(saver)
+    draft = HumanMessage("first draft", additional_kwargs={"phase": "draft"})
+    graph.invoke({"messages": [draft]}, THREAD, durability="sync")
+    retriever = make_retriever(saver, policy=SlicePolicy(phases={"draft": 0.0}))
+    assert [d.page_content for d in retriever.invoke("draft", THREAD)] == ["answer to first draft"]
 
 
 def texts(documents):

@@ -16,7 +16,7 @@ from langchain_core.tools import create_retriever_tool
 from pydantic import ValidationError
 
 from langchain_meve import MeVeRetriever
-from meve import RetrieverConfig
+from meve import Passage, Retriever, RetrieverConfig
 from meve.errors import ConfigurationError, QueryError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
@@ -43,6 +43,13 @@ def test_documents_are_copies_with_result_metadata(retriever, documents):
     results[0].metadata["lang"] = "changed"
     assert documents == before
     assert retriever.invoke(BLUE)[0].metadata["lang"] == "en"
+
+
+def test_title_of_an_indexed_passage_stands_before_its_text(parts):
+    passage = Passage(id="a", title="Tomatoes › Watering", text="Twice a week.", metadata={"lang": "en"})
+    (document,) = MeVeRetriever(retriever=Retriever.from_passages([passage], **parts)).invoke("watering tomatoes")
+    assert (document.id, document.metadata["lang"]) == ("a", "en")
+    assert document.page_content == "Tomatoes › Watering\nTwice a week."
 
 
 def test_equal_texts_stay_two_documents(parts):

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever
+from langchain_meve import LangChainEmbedder, MeVeEmbeddings, MeVeRetriever, MeVeVectorStore
 from langchain_meve._vector_store_adapters import VectorStoreAdapter, adapt_vector_store
 from meve._formulas import cosines
 from meve.components.embedders.minilm import minilm_folder
@@ -78,6 +78,17 @@ def test_filter_applies_to_vectors_and_keywords(kind, retriever):
     assert retriever.context("blue sky", filter=kind.english(), sources="lexical").passages
 
 
+def test_condition_among_search_arguments_is_refused(kind, filled, parts):
+    """Keyword search doesn't take these arguments, so it would return what the condition excludes."""
+    for name, instead in (("filter", "filter=…"), ("where_document", "filter=…"), ("k", "candidates=…")):
+        with pytest.raises(ConfigurationError, match=f"search_kwargs must not hold '{name}', got .*: give {instead}"):
+            MeVeRetriever.from_vectorstore(filled, search_kwargs={name: kind.english()}, **parts)
+    with pytest.raises(ConfigurationError, match="search_kwargs must not hold 'filter'"):
+        MeVeRetriever.from_vectorstore(filled, keyword_search=False, search_kwargs={"filter": kind.english()}, **parts)
+    by_vectors = {"keyword_search": False, "search_kwargs": {"where_document": {}}}
+    assert MeVeRetriever.from_vectorstore(filled, **by_vectors, **parts)
+
+
 def test_filtered_search_finds_all_matching_documents(kind, parts):
     """A store that filters after fetching must fetch enough."""
     store = kind.make(MeVeEmbeddings(WordEmbedder()))
@@ -127,6 +138,16 @@ def test_unknown_store_has_keyword_search_only_with_documents(documents, parts, 
     monkeypatch.delattr(UnknownVectorStore, "get_by_ids")
     with pytest.raises(ConfigurationError, match="can't get documents by id"):
         MeVeRetriever.from_vectorstore(unknown, documents=stored, **parts)
+
+
+def test_wrapped_unknown_store_takes_filters(documents, parts):
+    unknown = UnknownVectorStore(MeVeEmbeddings(WordEmbedder()))
+    store = MeVeVectorStore(unknown, documents=[], filter_keyword="filter", **parts)
+    store.add_documents(documents)
+    english = store.as_verified_retriever(filter=lambda document: document.metadata["lang"] == "en")
+    assert "zebra" not in found_ids(english.context("zebra facts", threshold=0.0, fallback_floor=0.0))
+    with pytest.raises(ConfigurationError, match="give from_vectorstore or MeVeVectorStore the name"):
+        MeVeVectorStore(unknown, **parts).as_verified_retriever(filter=english.filter).invoke("zebra")
 
 
 def test_keyword_search_can_be_disabled(filled, parts):

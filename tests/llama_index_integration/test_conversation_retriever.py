@@ -65,6 +65,12 @@ async def test_block_closes_an_abandoned_branch():
     assert "login cookie" not in text
 
 
+async def test_block_weighs_phases_as_its_policy_says():
+    block = make_block(policy=SlicePolicy(phases={"draft": 0.0}))
+    await block.aput([message("login draft", phase="draft"), message("login cookie", phase="final")])
+    assert await block.aget([message("login")]) == "From user: login cookie"
+
+
 @pytest.mark.parametrize("parent", ["a", ["a", "b"]])
 async def test_branch_that_is_still_in_short_term_memory_closes_the_other_one(parent):
     block = make_block()

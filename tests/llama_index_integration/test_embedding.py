@@ -30,6 +30,16 @@ def test_serialized_pickled_and_copied_embedding_is_equivalent():
         assert again.get_query_embedding(TEXTS[0]) == embedding.get_query_embedding(TEXTS[0])
 
 
+def test_options_survive_copying_and_pickling():
+    embedding = MeVeEmbedding("static", embed_batch_size=77, num_workers=3)
+    for again in (
+        MeVeEmbedding.from_dict(embedding.to_dict()),
+        pickle.loads(pickle.dumps(embedding)),
+        copy.deepcopy(embedding),
+    ):
+        assert (again.embed_batch_size, again.num_workers) == (77, 3)
+
+
 def test_missing_model_is_named():
     with pytest.raises(ModelNotFoundError, match="no/such-model"):
         MeVeEmbedding("no/such-model")

@@ -4,6 +4,7 @@ import asyncio
 import copy
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
@@ -25,6 +26,7 @@ from llama_index_meve import MeVePostprocessor
 from llama_index_meve import _instrumentation as events
 from llama_index_meve._instrumentation import MeVePhaseEvent, MeVeTraceEvent
 from meve.errors import ModelError
+from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.trace import Trace
 from tests.llama_index_integration.conftest import (
     Listener,
@@ -126,6 +128,14 @@ def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, re
     assert ids(run_both(postprocessor, [])) == [uid("sky")]
 
 
+def test_nodes_with_media_count_for_every_spelling_of_the_limit(parts, retrieved):
+    images = [NodeWithScore(node=ImageNode(id_=f"i{n}", image_url="http://x/y.png")) for n in range(3)]
+    config = {"config": replace(parts["config"], limit=2)}
+    for options in ({"top_n": 2}, {"limit": 2}, {"options": {"limit": 2}}, config):
+        found = MeVePostprocessor.make(**{**parts, **options}).postprocess_nodes([*retrieved, *images], query_str=BLUE)
+        assert len(found) == 2, options
+
+
 def test_nodes_with_media_and_no_text_follow_the_others(parts, retrieved):
     image = NodeWithScore(node=ImageNode(id_="i", image_url="http://x/y.png"), score=0.9)
     sound = NodeWithScore(node=Node(id_="s", audio_resource=MediaResource(url="http://x/y.mp3")))
@@ -163,6 +173,21 @@ def test_default_postprocessor_uses_shipped_models_and_survives_serialization():
     for wrong in ({"engine": "x"}, {"fallback": "bm25"}):
         with pytest.raises(ValidationError, match=r"must be a (meve|LlamaIndex)"):
             MeVePostprocessor(**wrong)
+
+
+def test_settings_of_the_engine_survive_serialization():
+    config = RetrieverConfig(when_insufficient="verified_only", max_tokens=99, limit=5, citations=True)
+    given = MeVePostprocessor.make(config=config, top_n=2, max_tokens=50, options={"citations": False})
+    reads = (
+        MeVePostprocessor.from_dict(given.to_dict()),
+        MeVePostprocessor.from_json(given.to_json()),
+        pickle.loads(pickle.dumps(given)),
+    )
+    for again in reads:
+        settings = again.engine.resolve_config(None, again._engine_options())
+        assert settings == config.override(limit=2, max_tokens=50, citations=False)
+        assert again.to_dict() == given.to_dict()
+    assert MeVePostprocessor(top_n=1).to_dict()["options"] == {}
 
 
 def test_llm_text_never_exceeds_the_budget(parts, retrieved):

@@ -9,6 +9,7 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.schema import ImageNode, NodeWithScore, QueryBundle, TextNode
 
 from llama_index_meve import MeVePostprocessor, MeVeRetriever
+from meve import Retriever
 from meve._warn_once import _said
 
 BLUE = "blue sky over green grass"
@@ -20,6 +21,18 @@ def random_nodes(n, seed=0):
     rng = random.Random(seed)
     texts = [" ".join(rng.sample(WORDS, rng.randint(0, 5))) + f" number {i}" for i in range(n)]
     return [NodeWithScore(node=TextNode(id_=f"n{n - i:03d}", text=text), score=0.1) for i, text in enumerate(texts)]
+
+
+def test_short_answer_among_other_topics_counts_by_the_cosine_of_its_sentence():
+    """As in a `meve.Retriever`, whose passages are no nodes."""
+    texts = ["Ann mends nets. Water tomatoes at dawn. Beans climb on poles. Ships sail at noon. Cats sleep.", "Bread."]
+    node = TextNode(id_="p0000000", text=texts[0], metadata={"kind": "notes"})
+    own = Retriever.from_texts([f"kind: notes\n\n{texts[0]}"], embedder="minilm")
+    question = "When do tomatoes need water?"
+    contexts = MeVeRetriever.from_nodes([node]).context(question), own.retrieve(question)
+    of_node, of_text = (context.trace.candidates[0].scores for context in contexts)
+    assert of_node["cosine"] > of_node["passage_cosine"] + 0.1
+    assert of_node["passage_cosine"] == pytest.approx(of_text["passage_cosine"], abs=1e-3)
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 7, 31, 64, 65, 130])

@@ -5,6 +5,7 @@ import copy
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -17,7 +18,7 @@ from llama_index_meve._instrumentation import MeVeTraceEvent
 from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
-from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, StaleWarning
+from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, PassageError, StaleWarning
 from tests.llama_index_integration.conftest import Listener, ids, listening, node, recording_span_names, uid
 from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
@@ -95,6 +96,12 @@ class TestOverNodes:
         with pytest.raises(ConfigurationError, match="limit must be an integer of at least 1, got 0"):
             MeVeRetriever(retriever.retriever, top_k=0)
 
+    def test_none_lifts_a_limit_of_the_retriever(self, retriever):
+        own = retriever.retriever
+        own.engine = replace(own.engine, config=own.config.override(limit=1, threshold=0.0))
+        assert len(MeVeRetriever(own, threshold=None).retrieve(BLUE)) == 1
+        assert len(MeVeRetriever(own, limit=None).retrieve(BLUE)) > 1
+
     def test_filters_apply_in_every_phase(self, retriever):
         for filters, excluded in ((ENGLISH, {"zebra"}), (EITHER, {"zebra", "grass"})):
             filtered = MeVeRetriever(retriever.retriever, filters=filters, threshold=0.0, fallback_floor=0.0)
@@ -149,6 +156,16 @@ class TestOverNodes:
         result = MeVeRetriever(over_texts, max_tokens=2).retrieve(BLUE)
         assert result[0].node.get_content(metadata_mode=MetadataMode.LLM) == "blue sky"
         assert result[0].node.metadata["note"].startswith("many words")
+
+    def test_metadata_that_models_must_not_see_is_not_saved_as_text(self, parts, tmp_path):
+        noted = TextNode(id_="n", text="A blue sky.", metadata={"patient": "Ann"})
+        MeVeRetriever.from_nodes([noted], **parts).retriever.save(tmp_path / "index")
+        loaded = MeVeRetriever(Retriever.load(tmp_path / "index", **{**parts, "config": None}))
+        assert "patient: Ann" in loaded.context(BLUE).text
+        secret = noted.model_copy(update={"excluded_llm_metadata_keys": ["patient"]})
+        with pytest.raises(PassageError, match="passage 'n' can't be saved: models are sent another text"):
+            MeVeRetriever.from_nodes([secret], **parts).retriever.save(tmp_path / "index")
+        assert len(Retriever.load(tmp_path / "index", **parts)) == 1
 
     def test_when_insufficient_decides_what_is_returned(self, retriever):
         far = "zebra facts among nothing else"

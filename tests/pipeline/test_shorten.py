@@ -90,6 +90,14 @@ def test_several_long_passages_share_the_budget():
     assert all(ANSWER in p.passage.text for p in context.passages)
 
 
+@pytest.mark.parametrize("limit", [1, 2])
+def test_long_passages_share_the_budget_with_no_more_than_the_limit_admits(limit):
+    retriever = make({f"p{n}": f"{LONG} Number {n} ends." for n in range(4)})
+    context = retriever.retrieve(QUESTION, max_tokens=BUDGET, limit=limit, redundancy=1.0)
+    assert len(context.passages) == limit
+    assert 50 < context.tokens <= BUDGET
+
+
 def test_an_empty_context_is_filled_with_what_fits_or_is_shortened():
     texts = {"stone": "mossy pebbles", "zebra": "zebra facts"}
     context = make(texts).retrieve("quantum chromodynamics zebra of plenty more", fallback_floor=0.9)

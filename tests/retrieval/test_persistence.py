@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from meve import MeveError, Passage, Retriever, RetrieverConfig
+from meve import LabelledPair, MeveError, Passage, Retriever, RetrieverConfig
 from meve.calibration.probability_maps import PlattCalibration
 from meve.components.lexical.bm25 import Bm25Index
 from meve.errors import (
@@ -179,6 +179,20 @@ def test_given_verifier_keeps_its_own_calibration(tmp_path):
     own = PlattCalibration(slope=9.0, intercept=-1.0)
     again = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier(own)))
     assert again.verifier.calibration == own
+
+
+def test_given_verifier_that_was_never_fitted_takes_the_calibration_of_the_index(tmp_path):
+    """Else the threshold that was fitted with it would be compared with another scale."""
+    retriever = make_retriever()
+    texts = [passage.text for passage in retriever.passages()[:2]]
+    pairs = [LabelledPair(query=texts[0], passage=text, relevant=text == texts[0]) for text in texts for _ in range(20)]
+    report = retriever.calibrate(pairs)
+    retriever.save(tmp_path / "index")
+    again = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier()))
+    assert (again.verifier.calibration, again.config.threshold) == (report.calibration, report.threshold)
+    own = PlattCalibration(slope=9.0, pairs=40)
+    kept = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier(own)))
+    assert kept.verifier.calibration == own
 
 
 def test_custom_index_is_loaded_by_the_given_reader(tmp_path):

@@ -253,6 +253,12 @@ def test_trace_names_tier_decision_and_fate_of_each_memory(router):
     json.dumps(recall.to_dict())
 
 
+@pytest.mark.parametrize("tier", ["profile", "targeted", "deep"])
+def test_corrections_of_misspelt_words_are_told(router, tier):
+    recall = router.recall("Did I start a potery course or a hikng course?", tier=tier)
+    assert recall.corrections == {"potery": "pottery", "hikng": "hiking"}
+
+
 def test_trace_holds_no_text_of_memories(router):
     text = json.dumps(router.recall("How many times did I go hiking?").trace.to_dict())
     assert "Tatra" not in text

@@ -39,7 +39,11 @@ def index(
     to: IndexPlace,
     collection: Collection = None,
     chunk_tokens: Annotated[
-        int | None, typer.Option(help="Maximum tokens of a passage; 200, or as in the last run.", show_default=False)
+        int | None,
+        typer.Option(
+            help="Maximum tokens of a passage; 200, or as in the last run. On a server, give the same each time.",
+            show_default=False,
+        ),
     ] = None,
     chunk_overlap: Annotated[
         int | None,
@@ -52,7 +56,8 @@ def index(
         ),
     ] = None,
     verifier: Annotated[
-        str | None, typer.Option(help="A cross-encoder or its folder, or cosine; by default the built-in one.")
+        str | None,
+        typer.Option(help="A cross-encoder or its folder, or cosine; by default the built-in one. Not for a server."),
     ] = None,
     dense: Annotated[
         str | None,
@@ -152,7 +157,12 @@ def _open(
         return _open_index(Path(to), embedder, verifier, dense)
     if dense is not None:
         raise ConfigurationError(f"--dense must be left out for a server, which has its own index; got {dense!r}")
-    return Retriever.over(to, collection=str(collection), embedder=embedder, verifier=verifier)
+    if verifier is not None:
+        raise ConfigurationError(
+            f"--verifier must be left out for a server, which keeps no settings, got {verifier!r}: give it to "
+            "Retriever.over"
+        )
+    return Retriever.over(to, collection=str(collection), embedder=embedder)
 
 
 def _open_index(to: Path, embedder: str | None, verifier: str | None, dense: str | None) -> "Retriever":

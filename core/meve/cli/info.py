@@ -105,11 +105,11 @@ def _evidence(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """
     from meve.components._shipped_models import find_fitted_models
 
-    if manifest.get("evidence"):
-        own: Mapping[str, Any] = manifest["evidence"]
-        return own
     verifier, embedder = manifest.get("verifier") or {}, manifest.get("embedder") or {}
     name, calibration = str(verifier.get("name")), verifier.get("calibration") or {}
+    own: Mapping[str, Any] = manifest.get("evidence") or {}
+    if own:  # it stays with the index when another verifier is chosen, and holds for its own alone
+        return own if own.get("verifier") == name else None
     shipped = find_fitted_models(name, calibration, str(embedder.get("name"))).evidence
     return None if shipped is None else {"name": shipped.name, "calibration": shipped.calibration.to_dict()}
 

@@ -11,6 +11,8 @@ from meve._formulas import normalize
 from meve.components.lexical.bm25 import Bm25Index
 from meve.conversation._turn_passages import PlacedPassage
 from meve.errors import ConfigurationError
+from meve.pipeline.config import RetrieverConfig
+from meve.ports import Source
 from meve.types import Candidate, FloatArray, Query
 
 
@@ -112,3 +114,24 @@ class TurnsWithWords:
         shares = np.zeros(len(rows), dtype=np.float32)
         shares[np.searchsorted(rows, found)] = scores / max(float(scores.max(initial=0.0)), 1e-9)
         return shares
+
+
+def list_sources(turns: SliceTurns, words: TurnsWithWords, anchor: int, config: RetrieverConfig) -> list[Source]:
+    """Return the sources that phase 1 searches: by vectors, by words or by both, and the latest turns.
+
+    Args:
+        turns: what is searched.
+        words: searches their words.
+        anchor: the position of the anchor.
+        config: names the sources.
+
+    Raises:
+        ConfigurationError: settings that name another keyword index, or that pack sentences.
+    """
+    if config.lexical not in (None, "bm25"):
+        raise ConfigurationError(f"lexical must be 'bm25' or None in a conversation, got {config.lexical!r}")
+    if config.packing != "passages":
+        raise ConfigurationError(f"packing must be 'passages' in a conversation, got {config.packing!r}")
+    near = NearestTurns(turns=turns)
+    named: dict[str, list[Source]] = {"dense": [near], "lexical": [words], "hybrid": [near, words]}
+    return [*named[config.sources], LatestTurns(turns=turns, anchor=anchor)]

@@ -23,7 +23,7 @@ from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
 from meve.conversation._exports import read_export
 from meve.conversation._records import place_messages
-from meve.conversation._slice_sources import LatestTurns, NearestTurns, SliceTurns, TurnsWithWords
+from meve.conversation._slice_sources import SliceTurns, TurnsWithWords, list_sources
 from meve.conversation._turn_passages import PlacedPassage, make_passage
 from meve.conversation.conservation import ConservationMetrics, find_salience, measure_conservation
 from meve.conversation.coordinates import Coordinates, compute_coordinates, count_components, find_homogeneity
@@ -39,7 +39,7 @@ from meve.pipeline.config import Overrides, RetrieverConfig, check_option_names,
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
 from meve.pipeline.pipeline import Pipeline, check_query
-from meve.ports import Embedder, Scorer, Source, Verifier
+from meve.ports import Embedder, Scorer, Verifier
 from meve.types import FloatArray, Query
 
 DEFAULT_CONFIG = RetrieverConfig(
@@ -253,7 +253,7 @@ class Conversation(NotPicklable):
             index=self._index, lock=self._indexing,
         )  # fmt: skip
         words = TurnsWithWords(turns=turns)
-        sources: list[Source] = [NearestTurns(turns=turns), words, LatestTurns(turns=turns, anchor=at)]
+        sources = list_sources(turns, words, at, config)
         view = SliceView(
             rows=rows, anchor=at, vectors=snapshot.vectors, coordinates=snapshot.coordinates,
             parents=snapshot.graph.parents,

@@ -64,7 +64,8 @@ def ingest(
     Args:
         path: a folder or a file; the same one on later runs.
         retriever: receives the passages; its `save` stores the record too.
-        chunking: the size of passages; None for that of the last run. Other values make all files be read again.
+        chunking: the size of passages; None for that of the last run, or, on a server, for the default. Other values
+            make all files be read again.
         max_bytes: the size limit of a file, in bytes; larger files are skipped.
         max_seconds: the time limit of a file, for converting it and for splitting it; slower files are skipped.
         exclude: folders to skip, such as the one for the new index.

@@ -54,7 +54,7 @@ class Packer:
         too_long = {c.id for c in counted if not fits_alone(c, self.tokens, config.max_tokens)}
         if not too_long:
             return
-        share = share_budget(counted, config.max_tokens, self._overhead(config))
+        share = share_budget(counted, config.max_tokens, self._overhead(config), config.limit)
         with run.phase("shorten", {"max_tokens": share}) as phase:
             phase.selection = Selection(kept=[self._shorten(run, c, share) if c.id in too_long else c for c in counted])
 
@@ -210,7 +210,7 @@ class Packer:
 
     def _shorten_first(self, run: Run, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the first candidates, none of which fits the budget, each reduced to its share of it."""
-        first = self._count(candidates[:MOST_SHARING])
+        first = self._count(candidates[: min(run.config.limit or MOST_SHARING, MOST_SHARING)])
         least = min(LEAST, run.config.max_tokens)
         share = max(run.config.max_tokens // len(first) - self._overhead(run.config), least)
         return [self._shorten(run, c, share) for c in first]

@@ -166,7 +166,7 @@ class VerifierScorer:
         spans = [find_spans(c.passage, parts[n]) for n, c in zip(places, chosen, strict=True)]
         rated = self.score_sentences(query, chosen, spans)
         best = [
-            Candidate(passage=replace(c.passage, id=str(n), text=parts[n][int(np.argmax(own))]), origin="sentence")
+            Candidate(passage=replace(c.passage.with_text(parts[n][int(np.argmax(own))]), id=str(n)), origin="sentence")
             for n, c, own in zip(places, chosen, rated, strict=True)
         ]
         vectors = stack_vectors(with_vectors(best, self._embedder))

@@ -10,6 +10,7 @@ from meve.pipeline.phases.retrieve import retrieve
 from meve.ports import Calibration, EvidenceCombiner
 from meve.retrieval._corpus import Corpus
 from meve.retrieval._server_corpus import ServerCorpus
+from meve.retrieval._sources import choose_sources
 from meve.types import Candidate, FloatArray, Passage, Query
 
 
@@ -27,7 +28,8 @@ class EvidenceScores:
 
     def __init__(self, engine: Engine, evidence: EvidenceCombiner, corpus: Corpus | ServerCorpus) -> None:
         self._engine, self._evidence, self._corpus = engine, evidence, corpus
-        self._sources = corpus.sources(engine.config, counted=False)
+        dense, lexical = corpus.sources(engine.config, counted=False)
+        self._sources = choose_sources(dense, lexical, engine.config.sources)
         self._scorer = engine.make_scorer()
 
     @property

@@ -30,7 +30,7 @@ from meve.errors import (
 from meve.pipeline._preparation import find_problem
 from meve.pipeline.config import RetrieverConfig, Settings, validate_config
 from meve.pipeline.engine import Engine, TokenCounterLike
-from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter
+from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCounter, Verifier
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
 from meve.types import FloatArray, Passage
@@ -187,15 +187,26 @@ def load_engine(
     judge = resolve_verifier(
         saved.verifier if verifier is None else verifier, own_embedder, local_files_only=verifier is None
     )
-    if judge.name == saved.verifier and (verifier is None or isinstance(verifier, str)):
-        was, now = (calibration.to_dict().get("fitted_on") for calibration in (saved.calibration, judge.calibration))
-        if not was or was != now:  # the model's own calibration may be newer than the index
-            judge = judge.with_calibration(saved.calibration)
+    is_object = verifier is not None and not isinstance(verifier, str)
+    if judge.name == saved.verifier and _is_calibrated_by(saved.calibration, judge, is_object=is_object):
+        judge = judge.with_calibration(saved.calibration)
     counter = resolve_tokens(saved.tokens if tokens is None else tokens, local_files_only=tokens is None)
     check_tokens_name(f"the index at {path}", saved.tokens, counter)
     chosen = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
     chosen = chosen.override(**settings)
     return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=chosen, evidence=saved.evidence)
+
+
+def _is_calibrated_by(saved: Calibration, judge: Verifier, *, is_object: bool) -> bool:
+    """Return whether an index's calibration counts instead of the verifier's own.
+
+    An object keeps a calibration that was fitted, and so does a model by name whose own is of the same pairs, since it
+    may be newer than the index.
+    """
+    was, now = saved.to_dict(), judge.calibration.to_dict()
+    if is_object:
+        return bool(was.get("pairs")) and not now.get("pairs")
+    return not was.get("fitted_on") or was["fitted_on"] != now.get("fitted_on")
 
 
 def check_embedder(path: Path, saved: SavedIndex, embedder: Embedder) -> None:
@@ -259,6 +270,12 @@ def _write_passages(file: Path, entries: Mapping[int, StoredPassage]) -> None:
     with file.open("w", encoding="utf-8") as out:
         for row in sorted(entries):
             p = entries[row].passage
+            if type(p) is not Passage and p.prompt_text != p.content:
+                raise PassageError(
+                    f"passage {p.id!r} can't be saved: models are sent another text of it than embedders (in "
+                    "LlamaIndex, by excluded metadata keys), and an index keeps one; exclude the same keys from both, "
+                    "or make the retriever of the nodes again; nothing was written"
+                )
             line = {"row": row, "id": p.id, "tokens": entries[row].tokens, "title": p.title, "text": p.text}
             try:
                 out.write(

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from meve.errors import ConfigurationError
-from meve.ports import LexicalIndex
+from meve.pipeline.config import Sources
+from meve.ports import LexicalIndex, Source
 from meve.types import Candidate, Query, RowArray
 
 if TYPE_CHECKING:
     from meve.retrieval._corpus import Corpus
+
+
+def choose_sources(dense: Source, lexical: Source, sources: Sources) -> list[Source]:
+    """Return the sources that a setting names, the most trusted first."""
+    named: dict[Sources, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
+    return named[sources]
 
 
 @dataclass(frozen=True, slots=True)

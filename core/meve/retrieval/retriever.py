@@ -22,7 +22,7 @@ from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
 from meve.pipeline.pipeline import check_query
 from meve.pipeline.trace import Observer
-from meve.ports import DenseIndex, LexicalIndex, Source
+from meve.ports import DenseIndex, LexicalIndex
 from meve.retrieval._corpus import Corpus
 from meve.retrieval._editable_passages import EditablePassages, as_list
 from meve.retrieval._evidence_scores import EvidenceScores, use_calibration
@@ -30,6 +30,7 @@ from meve.retrieval._persistence import load_corpus, load_engine, merge_extra, r
 from meve.retrieval._server_corpus import ServerCorpus
 from meve.retrieval._server_corpus.opening import open_corpus
 from meve.retrieval._shared_batches import retrieve_together
+from meve.retrieval._sources import choose_sources
 from meve.types import FloatArray, LabelledPair, LexicalKind, Passage, Progress, Query
 
 
@@ -277,14 +278,13 @@ class Retriever(EditablePassages, NotPicklable):
 
     def _run(self, engine: Engine, question: Query, settings: RetrieverConfig, observer: Observer | None) -> Context:
         dense, lexical = self._corpus.sources(settings, counted=engine.counter(settings) is engine.tokens)
-        sources: dict[str, list[Source]] = {"dense": [dense], "lexical": [lexical], "hybrid": [dense, lexical]}
         unknown = self._corpus.explain_unknown_names(question.where)
         for name, sentence in unknown.items():
             warn_once(f"where {name}", sentence)
         return engine.run(
             question,
             settings,
-            sources[settings.sources],
+            choose_sources(dense, lexical, settings.sources),
             fallback=lexical,
             notes={"warnings": [*unknown.values()]} if unknown else None,
             observer=observer,
@@ -327,6 +327,7 @@ class Retriever(EditablePassages, NotPicklable):
         Raises:
             ConfigurationError: the passages are on a server.
             IndexBusyError: another process has saved there since this retriever last loaded or saved it.
+            PassageError: models are sent another text of a passage than embedders; the old contents are kept.
             StorageError: the folder can't be written; its old contents are kept.
         """
         if isinstance(self._corpus, ServerCorpus):
@@ -358,8 +359,9 @@ class Retriever(EditablePassages, NotPicklable):
             lexical: reads the file of a keyword index of your own; for your own analyzer,
                 `partial(Bm25Index.load, analyzer=mine)`.
             options: components of your own, or others than the saved ones. The embedder must make the same
-                vectors, and `tokens` must have the same name. Another verifier brings its own calibration, while the
-                saved threshold stays unless `config` or `threshold` gives another.
+                vectors, and `tokens` must have the same name. Another verifier brings its own calibration, and so does
+                an object with a fitted one, while the saved threshold stays unless `config` or `threshold` gives
+                another.
 
         Raises:
             StorageError: no index there, or one that is damaged, or of another model or version.

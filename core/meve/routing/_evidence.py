@@ -145,11 +145,18 @@ def _explain(
             ContextPassage(passage=c.passage, score=c.score, verified=c.verified, origin=c.origin, tokens=c.tokens or 0)
             for c in kept
         ),
-        trace=trace, id=secrets.token_hex(8), user_id=first.user_id, standing=first.standing,
+        trace=trace, corrections=_corrections(plan, gathered), id=secrets.token_hex(8), user_id=first.user_id,
+        standing=first.standing,
         plan=plan, searches=gathered.searches, read=read,
         ranked=min(read, max(each.ranked for each in gathered.found)),
         matching_ids=gathered.matching if plan.is_complete else None,
     )  # fmt: skip
+
+
+def _corrections(plan: RoutePlan, gathered: Gathered) -> dict[str, str]:
+    """Return the misspelt words of the question with those that were searched for; not words of further searches."""
+    corrected = {word: read for each in gathered.found for word, read in each.recall.corrections.items()}
+    return {word: read for word, read in corrected.items() if word in plan.question}
 
 
 def _measure(plan: RoutePlan, gathered: Gathered) -> EvidenceFeatures | None:

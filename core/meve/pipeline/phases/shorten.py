@@ -20,15 +20,16 @@ WORDS = 20
 """The words of a piece of a sentence that is too long by itself, as tables and logs have them."""
 
 
-def share_budget(candidates: Sequence[Candidate], max_tokens: int, overhead: int) -> int:
+def share_budget(candidates: Sequence[Candidate], max_tokens: int, overhead: int, limit: int | None) -> int:
     """Return the tokens that a passage is shortened to: an equal share of the budget for up to four verified ones.
 
     Args:
         candidates: the candidates to pack.
         max_tokens: the budget.
         overhead: the tokens between two passages.
+        limit: the most passages in the context; None for any number.
     """
-    sharing = min(max(sum(c.verified for c in candidates), 1), MOST_SHARING)
+    sharing = min(max(sum(c.verified for c in candidates), 1), limit or MOST_SHARING, MOST_SHARING)
     return max(max_tokens // sharing - overhead * (sharing > 1), min(LEAST, max_tokens))
 
 
