@@ -19,6 +19,7 @@ from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
 from meve import Retriever
 from meve.errors import ConfigurationError, EmptyCorpusError, InsufficientContextError, PassageError, StaleWarning
+from meve.pipeline.phases.condense import find_spans
 from tests.llama_index_integration.conftest import Listener, ids, listening, node, recording_span_names, uid
 from tests.llama_index_integration.vector_stores import DELETABLE, STORES, build_index
 
@@ -116,6 +117,13 @@ class TestOverNodes:
         assert result[0].node.node_id == long.node_id
         cut = node_to_passage(long).with_text("A blue sky.")
         assert cut.text == cut.content == cut.prompt_text == cut.node.text == "A blue sky."
+
+    @pytest.mark.parametrize("template", ["{metadata_str}\n\n{content}", "{content}\n\n{metadata_str}"])
+    def test_sentences_are_found_wherever_the_template_puts_the_text(self, template):
+        sentences = ["A blue sky.", "A green sea.", "Zebra facts."]
+        text = " ".join(sentences) + "\n" * 30
+        passage = node_to_passage(TextNode(text=text, metadata={"file": "notes.md"}, text_template=template))
+        assert [passage.content[start:end] for start, end in find_spans(passage, sentences)] == sentences
 
     def test_aretrieve_runs_off_the_event_loop(self, retriever, monkeypatch):
         where, whole = [], type(retriever.retriever).retrieve

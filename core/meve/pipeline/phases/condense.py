@@ -86,7 +86,7 @@ def _with_headers(sentences: Sequence[str]) -> list[str]:
 
 def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, int]]:
     """Return the start and end of each sentence in the passage's content; an empty span if it isn't there."""
-    spans, at = [], len(passage.content) - len(passage.text)
+    spans, at = [], max(passage.content.rfind(passage.text.strip()), 0)  # metadata may stand before or behind it
     for sentence in sentences:
         start = passage.content.find(sentence, at)
         at = start + len(sentence) if start >= 0 else at
