@@ -23,6 +23,12 @@ _OPERATORS: dict[FilterOperator, Callable[[Any, Any], bool]] = {
     FilterOperator.ANY: lambda actual, value: any(each in actual for each in value),
 }
 
+_ON_SERVERS = {
+    FilterOperator.EQ: "$eq", FilterOperator.IN: "$in", FilterOperator.GT: "$gt", FilterOperator.GTE: "$gte",
+    FilterOperator.LT: "$lt", FilterOperator.LTE: "$lte",
+}  # fmt: skip
+"""MeVe's operators that mean the same."""
+
 
 def normalize_filters(filters: MetadataFilters | None) -> MetadataFilters | None:
     """Set every missing condition and drop empty groups, so that all stores read the filters alike.
@@ -50,11 +56,47 @@ class NamedPredicate:
     """The predicate of filters, with the names of metadata that they read, so that MeVe can tell an unknown one."""
 
     def __init__(self, filters: MetadataFilters) -> None:
+        self._filters = filters
         self.metadata_names = sorted(_iter_names(filters))
         self._test = filter_predicate(filters)
 
     def __call__(self, metadata: Mapping[str, Any]) -> bool:
         return self._test(metadata)
+
+    def as_mapping(self) -> dict[str, dict[str, Any]]:
+        """Return the filters as a mapping, for a server, which can't call a function.
+
+        In a mapping, a list in the metadata matches by any of its values.
+
+        Raises:
+            ConfigurationError: a condition that no mapping expresses.
+        """
+        wanted: dict[str, dict[str, Any]] = {}
+        for each in _list_joined(self._filters):
+            operator, is_list = _ON_SERVERS.get(each.operator), isinstance(each.value, list)
+            if operator is None or operator in wanted.setdefault(each.key, {}) or is_list != (operator == "$in"):
+                raise _not_on_servers(each)
+            wanted[each.key][operator] = each.value
+        return wanted
+
+
+def _list_joined(filters: MetadataFilters) -> Iterator[MetadataFilter]:
+    """Yield the conditions of filters that must all hold."""
+    is_alone = len(filters.filters) == 1 and filters.condition == FilterCondition.OR
+    if filters.condition != FilterCondition.AND and not is_alone:
+        raise _not_on_servers(filters)
+    for each in filters.filters:
+        if isinstance(each, MetadataFilters):
+            yield from _list_joined(each)
+        else:
+            yield each
+
+
+def _not_on_servers(part: MetadataFilter | MetadataFilters) -> ConfigurationError:
+    return ConfigurationError(
+        "filters over a server must all hold (condition AND), with ==, in, >, >=, < and <=, each once for a key, got "
+        f"{part!r:.120}"
+    )
 
 
 def _iter_names(filters: MetadataFilters) -> Iterator[str]:

@@ -171,9 +171,13 @@ class WordSearch:
 def make_filter(where: object, server: PassageServer) -> Filter | None:
     """Return a filter that the server can apply.
 
+    A function may have a method `as_mapping`, which returns a mapping that admits the same passages.
+
     Raises:
-        ConfigurationError: a function, which no server can call.
+        ConfigurationError: another function, which no server can call.
     """
+    if callable(where) and hasattr(where, "as_mapping"):
+        where = where.as_mapping()
     if where is None or where == {}:
         return None
     if callable(where):
