@@ -3,6 +3,7 @@
 import asyncio
 import copy
 import threading
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -71,6 +72,15 @@ def test_metadata_that_json_cannot_hold_is_returned(parts):
         [Document("blue sky", metadata={"thing": thing, "n": float("nan")})], **parts
     )
     assert results.invoke(BLUE)[0].metadata["thing"] is thing
+
+
+def test_dates_are_filtered_and_saved_as_iso_texts(parts, tmp_path):
+    documents = [Document(f"blue sky {year}", metadata={"on": date(year, 5, 1)}) for year in (2001, 2010)]
+    retriever = MeVeRetriever.from_documents(documents, **parts)
+    assert [d.metadata["on"] for d in retriever.invoke(BLUE, filter={"on": {"$lt": "2005"}})] == [date(2001, 5, 1)]
+    retriever.retriever.save(tmp_path)
+    saved = Retriever.load(tmp_path, **parts).retrieve(BLUE, where={"on": {"$gte": "2005"}}).passages
+    assert [each.passage.metadata["on"] for each in saved] == ["2010-05-01"]
 
 
 def test_changed_document_affects_no_other(retriever, documents, parts):

@@ -2,18 +2,26 @@
 
 import copy
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
 
 _IMMUTABLE = (str, int, float, type(None))
 
 
 def json_metadata(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the metadata that JSON can hold, which filters can match.
+    """Return the metadata that JSON can hold, which filters can match; dates and times as ISO texts.
 
-    >>> json_metadata({"year": 2001, "when": object(), "tags": ["a", "b"], "score": float("nan")})
-    {'year': 2001, 'tags': ['a', 'b']}
+    >>> json_metadata({"on": date(2001, 5, 1), "other": object(), "tags": ["a", "b"], "score": float("nan")})
+    {'on': '2001-05-01', 'tags': ['a', 'b']}
     """
-    return {str(name): value for name, value in metadata.items() if _is_json(value)}
+    plain = {str(name): _write_times(value) for name, value in metadata.items()}
+    return {name: value for name, value in plain.items() if _is_json(value)}
+
+
+def _write_times(value: object) -> object:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return [_write_times(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _is_json(value: object) -> bool:
