@@ -1,6 +1,8 @@
 """Test verifiers of one's own: objects, functions, frameworks' rerankers and rerank APIs."""
 
+import copy
 import json
+import pickle
 import time
 
 import numpy as np
@@ -143,6 +145,17 @@ def test_wrong_scores_of_a_complete_verifier_are_errors(answer):
 
 async def later(query, passages):
     return [0.5 for _ in passages]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda verifier: pickle.loads(pickle.dumps(verifier))])
+def test_a_copy_refuses_logits_too(duplicate):
+    copied = duplicate(ScoreVerifier(score_in_logits, name="mine"))
+    with pytest.raises(ModelError, match="mine must return probabilities, got scores from -3 to 5"):
+        copied.score("sky", ["the sky", "grass"])
+
+
+def score_in_logits(query, passages):
+    return [5.0 if query in text else -3.0 for text in passages]
 
 
 @pytest.mark.parametrize(
