@@ -179,7 +179,9 @@ def test_left_out_documents_are_rejected_on_the_scale_of_probabilities_only():
         def compress_documents(self, documents, query, callbacks=None):
             return [d for d in super().compress_documents(documents, query) if d.metadata["relevance_score"] > 0.4]
 
-    assert LangChainReranker(Cutting()).score("blue sky", TEXTS).tolist() == [1.0, 0.0, 0.5]
+    for reranker in (LangChainReranker(Cutting()), copy.deepcopy(LangChainReranker(Cutting()))):
+        assert reranker.score("blue sky", TEXTS).tolist() == [1.0, 0.0, 0.5]
+    assert copy.deepcopy(LlamaIndexReranker(_Limited())).score("blue sky", TEXTS).tolist().count(0.0) >= 2
     with pytest.raises(ModelError, match="must score each of 3 documents, got 2"):
         LangChainReranker(Cutting(), scale="logits").score("blue sky", TEXTS)
     with pytest.raises(ModelError, match="must score each of 3 nodes, got 1"):
