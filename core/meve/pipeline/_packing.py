@@ -9,7 +9,7 @@ from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._deadline import DEADLINE
 from meve.pipeline._run_state import Run
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.budget import Composed, Cut, budget, with_counts
+from meve.pipeline.phases.budget import OVER_BUDGET, Composed, Cut, budget, with_counts
 from meve.pipeline.phases.condense import (
     RATED_SENTENCE,
     READ_SENTENCE,
@@ -20,10 +20,10 @@ from meve.pipeline.phases.condense import (
 )
 from meve.pipeline.phases.fill import fill
 from meve.pipeline.phases.follow import extend_query
-from meve.pipeline.phases.prioritize import Relate
+from meve.pipeline.phases.prioritize import REDUNDANT_WITH, Relate
 from meve.pipeline.phases.shorten import LEAST, MOST_SHARING, find_pieces, rate_by_words, share_budget, shorten
 from meve.ports import Scorer, TokenCounter
-from meve.types import Candidate, Dropped, Passage, Query, Selection, TextSpans
+from meve.types import Candidate, Dropped, Passage, Query, Selection, TextSpans, sort_best_first
 
 UNVERIFIED = "unverified"
 """The reason of a candidate that `when_insufficient="verified_only"` leaves out."""
@@ -162,9 +162,28 @@ class Packer:
             admitted = [c for c in run.candidates if c.verified or not verified_only]
             left_out = [c for c in run.candidates if verified_only and not c.verified]
             others = [Dropped(candidate=c, reason=UNVERIFIED) for c in left_out]
-            composed = self._pack(admitted, config, run.find_reason, cut=self.cut and partial(self.cut, run.query))
+            cut = self.cut and partial(self.cut, run.query)
+            composed = self._pack(admitted, config, run.find_reason, cut=cut)
+            if freed := self._find_freed(run, composed):
+                again = [*admitted, *freed]
+                ordered = sorted(again, key=lambda c: not c.verified) if config.diversify else sort_best_first(again)
+                composed = self._pack(ordered, config, run.find_reason, cut=cut)
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed
+
+    def _find_freed(self, run: Run, composed: Composed) -> list[Candidate]:
+        """Return copies of candidates that don't fit, unless they repeat one that does, or each other."""
+        config, kept = run.config, [c.passage for c in composed.selection.kept]
+        if self.repeats is None or config.duplicates != "repeated" or config.packing != "passages":
+            return []
+        out = {f"{REDUNDANT_WITH}{d.candidate.id}" for d in composed.selection.dropped if d.reason == OVER_BUDGET}
+        freed: list[Candidate] = []
+        for candidate in (d.candidate for d in run.copies if d.reason in out):
+            is_admitted = candidate.verified or config.when_insufficient != "verified_only"
+            if is_admitted and not any(self.repeats(candidate.passage, other) for other in kept):
+                freed.append(candidate)
+                kept.append(candidate.passage)
+        return freed
 
     def settle(self, run: Run, composed: Composed, sufficient: bool, estimate: float | None) -> Composed:
         """Return the context filled if it is uncertain, empty if it isn't sufficient and that is asked, or as it is."""

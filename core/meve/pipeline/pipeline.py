@@ -321,6 +321,7 @@ class Pipeline:
                 return
             phase.selection = ranked.select()
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
+            run.copies = list(phase.selection.dropped)
             if config.diversify:
                 kept = phase.selection.kept
                 ordered = diversify(kept, stack_vectors(kept), config.diversify)
