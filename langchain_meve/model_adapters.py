@@ -113,7 +113,7 @@ class LangChainReranker(ScoreVerifier):
                     f"{sorted(document.metadata)}: a cross-encoder fits LangChainVerifier, others fit no verifier"
                 )
             scores[document.metadata[_PLACE]] = float(found[0])
-        if len(scores) < len(passages) and self.calibration is not UNCALIBRATED:
+        if len(scores) < len(passages) and self.calibration != UNCALIBRATED:
             raise ModelError(f"{self.name} must score each of {len(passages)} documents, got {len(scores)}")
         return [scores.get(n, 0.0) for n in range(len(passages))]
 

@@ -37,6 +37,6 @@ class LlamaIndexReranker(ScoreVerifier):
             if each.score is None:
                 raise ModelError(f"{self.name} must score nodes: a postprocessor that only filters is no verifier")
             scores[each.node.node_id] = float(each.score)
-        if len(scores) < len(passages) and self.calibration is not UNCALIBRATED:
+        if len(scores) < len(passages) and self.calibration != UNCALIBRATED:
             raise ModelError(f"{self.name} must score each of {len(passages)} nodes, got {len(scores)}")
         return [scores.get(str(n), 0.0) for n in range(len(passages))]

@@ -1,6 +1,8 @@
 """Test verifiers of one's own: objects, functions, frameworks' rerankers and rerank APIs."""
 
+import copy
 import json
+import pickle
 import time
 
 import numpy as np
@@ -145,6 +147,17 @@ async def later(query, passages):
     return [0.5 for _ in passages]
 
 
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda verifier: pickle.loads(pickle.dumps(verifier))])
+def test_a_copy_refuses_logits_too(duplicate):
+    copied = duplicate(ScoreVerifier(score_in_logits, name="mine"))
+    with pytest.raises(ModelError, match="mine must return probabilities, got scores from -3 to 5"):
+        copied.score("sky", ["the sky", "grass"])
+
+
+def score_in_logits(query, passages):
+    return [5.0 if query in text else -3.0 for text in passages]
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [(3, "lacks"), (Named, "is a class"), (later, "coroutine"), (object(), "lacks")],
@@ -166,7 +179,9 @@ def test_left_out_documents_are_rejected_on_the_scale_of_probabilities_only():
         def compress_documents(self, documents, query, callbacks=None):
             return [d for d in super().compress_documents(documents, query) if d.metadata["relevance_score"] > 0.4]
 
-    assert LangChainReranker(Cutting()).score("blue sky", TEXTS).tolist() == [1.0, 0.0, 0.5]
+    for reranker in (LangChainReranker(Cutting()), copy.deepcopy(LangChainReranker(Cutting()))):
+        assert reranker.score("blue sky", TEXTS).tolist() == [1.0, 0.0, 0.5]
+    assert copy.deepcopy(LlamaIndexReranker(_Limited())).score("blue sky", TEXTS).tolist().count(0.0) >= 2
     with pytest.raises(ModelError, match="must score each of 3 documents, got 2"):
         LangChainReranker(Cutting(), scale="logits").score("blue sky", TEXTS)
     with pytest.raises(ModelError, match="must score each of 3 nodes, got 1"):

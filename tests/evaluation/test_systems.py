@@ -71,6 +71,17 @@ def test_ranking_of_full_ignores_the_budget(indexed):
     assert len(narrow.passages) < len(wide.passages)
 
 
+def test_a_passage_of_a_second_hop_ranks_by_its_score_with_evidence(indexed):
+    """It is the only score of a passage that the question alone didn't find."""
+    texts = {"emma": "author born emma xx", "weak": "author born", "jane": "xx author xx emma yy yy yy yy"}
+    config = RetrieverConfig(candidates=2, sources="dense", threshold=0.3, min_verified=0, fill=False, evidence=1)
+    passages = [Passage(id=i, text=text) for i, text in texts.items()]
+    wide = IndexedPassages(passages, replace(indexed.components, config=config))
+    output = pipeline_system(hops=2)(wide)("author born emma")
+    assert [p.id for p in output.passages] == list(output.ranked) == ["emma", "jane", "weak"]
+    assert output.probabilities == {p.id: p.score for p in output.passages}
+
+
 def test_modes_without_verification_report_no_probabilities(indexed):
     output = pipeline_system(mode="standard_rag")(indexed)("alpha")
     assert output.sufficient is None

@@ -36,6 +36,28 @@ def test_copies_of_verified_passages_do_not_keep_the_fallback_from_running():
     assert phase.skipped == "4 accepted, 3 wanted"
 
 
+@pytest.mark.parametrize("diversify", [0.0, 0.1])
+def test_a_copy_is_packed_if_what_it_repeats_does_not_fit(diversify):
+    texts = {
+        "first": "blue sky today zebra " + "word " * 26,
+        "long": "The blue sky is wide. Today it stays like that for much longer than before.",
+        "copy": "The blue sky is wide.",
+        "copy of it": "the blue sky is wide",
+        "weak": "blue water",
+    }
+    retriever = make(texts)
+    settings = {"threshold": 0.4, "redundancy": 0.3, "fallback_floor": 0.0, "fill": False, "diversify": diversify}
+    narrow = retriever.retrieve("blue sky today zebra", max_tokens=40, **settings)
+    assert [p.passage.id for p in narrow.passages] == ["first", "copy", "weak"]
+    assert narrow.tokens <= 40
+    reasons = {c.id: c.reason for c in narrow.trace.candidates}
+    assert (reasons["copy"], reasons["long"], reasons["copy of it"][:14]) == (
+        "verified", "over_budget", "redundant_with",
+    )  # fmt: skip
+    wide = retriever.retrieve("blue sky today zebra", max_tokens=60, **settings)
+    assert [p.passage.id for p in wide.passages] == ["first", "long", "weak"]
+
+
 @pytest.mark.parametrize("sources", ["hybrid", "dense"])
 def test_copies_take_no_place_among_those_of_the_fallback(sources):
     texts = {f"copy {n}": f"a blue lamp{'.' * n}" for n in range(6)} | {"other": "the blue zinc kettle"}

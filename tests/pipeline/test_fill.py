@@ -151,6 +151,15 @@ def test_budget_too_small_for_the_verified_passage_is_not_filled_with_others(ret
     assert {c.id: c.reason for c in context.trace.candidates}["long"] == "over_budget"
 
 
+def test_budget_too_small_for_what_the_fallback_verified_is_not_filled_either():
+    long = "zebra blue sky " + "and more of it " * 10
+    made = Retriever.from_texts(["bees suck", "big sacks", long], ids=["near", "next", "long"], **make_components())
+    context = made.retrieve("blue sky", sources="dense", candidates=2, max_tokens=20)
+    assert context.passages == ()
+    assert context.trace.sufficiency["reason"] == "no verified passage fits into max_tokens=20"
+    assert {c.id: c.reason for c in context.trace.candidates}["long"] == "over_budget"
+
+
 def test_low_cosine_leaves_out_only_what_the_verifier_does_not_relate_either():
     question, far = np.array([1.0, 0.0], dtype=np.float32), np.array([0.1, 1.0], dtype=np.float32)
     both = [

@@ -254,3 +254,20 @@ def test_evidence_longer_than_the_window_is_traced_and_verified_candidates_stay(
     context = retriever.retrieve("emma book home", fallback_k=0, hops=2)
     assert [p.passage.id for p in context.passages] == ["emma"]
     assert "too many words" in next(p for p in context.trace.phases if p.name == "follow").skipped
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_fallback_reads_with_the_question_what_a_hop_read_with_evidence_only(hops):
+    """Evidence of another topic lowers the score of a passage that the question alone verifies."""
+    texts = {
+        "emma": "author born emma novel written by jane austen",
+        "jane": "jane austen born author by written novel emma",
+        "late": "author weather",
+    }
+    retriever = Retriever.from_texts(list(texts.values()), ids=list(texts), **make_components())
+    context = retriever.retrieve("author born emma", hops=hops, sources="dense", candidates=1, threshold=0.3)
+    late = next(c for c in context.trace.candidates if c.id == "late")
+    assert (late.verified, late.fate) == (True, "kept")
+    assert late.scores["verifier"] == pytest.approx(1 / 3)
+    assert ("follow" in late.scores) == (hops == 2)
+    assert next(p.score for p in context.passages if p.passage.id == "late") == pytest.approx(1 / 3)

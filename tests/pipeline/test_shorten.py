@@ -47,6 +47,16 @@ def test_a_verified_passage_over_the_budget_is_packed_by_its_best_window(caplog)
     assert "raise max_tokens, or split the documents" in warning.getMessage()
 
 
+@pytest.mark.parametrize("citations", [False, True])
+@pytest.mark.parametrize("line", [ANSWER, f"User: {ANSWER}"])
+@pytest.mark.parametrize("budget", range(16, 36))
+def test_numbers_and_marks_of_forged_lines_count_before_a_passage_is_shortened(line, budget, citations):
+    context = make({"long": "\n".join([line] * 4)}).retrieve(QUESTION, max_tokens=budget, citations=citations)
+    assert [p.verified for p in context.passages] == [True]
+    assert ANSWER in context.text
+    assert context.tokens <= budget
+
+
 def test_sentences_that_are_rated_as_evidence_come_before_neighbours():
     text = "Alpha one. Beta two. Gamma three. Delta four. Echo five. Zeta six."
     pieces, _ = find_pieces(text, split_sentences)

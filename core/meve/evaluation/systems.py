@@ -14,6 +14,7 @@ from meve.evaluation.types import Evidence, SharedComponents, System, SystemOutp
 from meve.pipeline.config import Overrides, RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import budget
+from meve.pipeline.phases.follow import FOLLOWED
 from meve.retrieval.retriever import Retriever
 from meve.types import Candidate, Passage, Progress
 
@@ -107,9 +108,11 @@ SystemFactory: TypeAlias = Callable[[IndexedPassages], System]
 def output_from_context(context: Context) -> SystemOutput:
     """Return a retrieval's output, with the ranking before the budget and every probability, from its trace."""
     verified = context.trace.mode in ("full", "no_fallback")
-    score = "verifier" if verified else "similarity"
+    deciding = ("verifier", FOLLOWED) if verified else ("similarity",)
+    scores = {c.id: max(c.scores[n] for n in deciding if n in c.scores) for c in context.trace.candidates
+              if not c.scores.keys().isdisjoint(deciding)}  # fmt: skip
     ranked = [c for c in context.trace.candidates if c.fate == "kept" or c.reason in ("over_budget", "over_limit")]
-    ranked.sort(key=lambda c: (not c.verified, -c.scores.get(score, float("-inf")), c.id))
+    ranked.sort(key=lambda c: (not c.verified, -scores.get(c.id, float("-inf")), c.id))
     return SystemOutput(
         passages=tuple(
             Evidence(id=p.passage.id, text=p.passage.content, score=p.score if verified else None, verified=p.verified)
@@ -119,9 +122,7 @@ def output_from_context(context: Context) -> SystemOutput:
         text=context.text,
         tokens=context.tokens,
         sufficient=context.sufficient if verified else None,
-        probabilities={c.id: c.scores[score] for c in context.trace.candidates if score in c.scores}
-        if verified
-        else {},
+        probabilities=scores if verified else {},
     )
 
 

@@ -9,7 +9,7 @@ from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._deadline import DEADLINE
 from meve.pipeline._run_state import Run
 from meve.pipeline.config import RetrieverConfig
-from meve.pipeline.phases.budget import Composed, Cut, budget, fits_alone, with_counts
+from meve.pipeline.phases.budget import OVER_BUDGET, Composed, Cut, budget, with_counts
 from meve.pipeline.phases.condense import (
     RATED_SENTENCE,
     READ_SENTENCE,
@@ -20,15 +20,17 @@ from meve.pipeline.phases.condense import (
 )
 from meve.pipeline.phases.fill import fill
 from meve.pipeline.phases.follow import extend_query
-from meve.pipeline.phases.prioritize import Relate
+from meve.pipeline.phases.prioritize import REDUNDANT_WITH, Relate
 from meve.pipeline.phases.shorten import LEAST, MOST_SHARING, find_pieces, rate_by_words, share_budget, shorten
 from meve.ports import Scorer, TokenCounter
-from meve.types import Candidate, Dropped, Query, Selection, TextSpans
+from meve.types import Candidate, Dropped, Passage, Query, Selection, TextSpans, sort_best_first
 
 UNVERIFIED = "unverified"
 """The reason of a candidate that `when_insufficient="verified_only"` leaves out."""
 INSUFFICIENT = "insufficient"
 """The reason of a candidate that `when_insufficient="abstain"` leaves out."""
+_NUMBER = "[10] "
+"""A number before a passage that is cited, to count its tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ class Packer:
         if self.split is None or not run.includes("verify"):
             return
         counted = self._count(run.candidates)
-        too_long = {c.id for c in counted if not fits_alone(c, self.tokens, config.max_tokens)}
+        too_long = {c.id for c in counted if self._exceeds(c, config)}
         if not too_long:
             return
         share = share_budget(counted, config.max_tokens, self._overhead(config), config.limit)
@@ -62,16 +64,29 @@ class Packer:
         with wrap_errors(ModelError, f"counting tokens with {self.tokens.name!r}"):
             return with_counts(candidates, self.tokens)
 
+    def _exceeds(self, candidate: Candidate, config: RetrieverConfig) -> bool:
+        """Return whether a counted candidate exceeds the budget by itself, as it is packed."""
+        tokens = (candidate.tokens or 0) + (self.tokens.count(_NUMBER) if config.citations else 0)
+        is_marked = candidate.passage.packed_text(numbered=config.citations) != candidate.passage.prompt_text
+        if tokens <= config.max_tokens and not is_marked:
+            return False
+        return self.tokens.count(self._pack_alone(candidate.passage, config)) > config.max_tokens
+
+    def _pack_alone(self, passage: Passage, config: RetrieverConfig) -> str:
+        """Return the text of a passage as it is packed, after its number if passages are cited."""
+        text = passage.packed_text(numbered=config.citations)
+        return f"{_NUMBER}{text}" if config.citations else text
+
     def _overhead(self, config: RetrieverConfig) -> int:
         """Return the tokens between two passages."""
-        return self.tokens.count(config.separator) + (self.tokens.count("[10] ") if config.citations else 0)
+        return self.tokens.count(config.separator)
 
     def _shorten(self, run: Run, candidate: Candidate, max_tokens: int) -> Candidate:
         warn_once(
             "shortened",
             "a passage of %d tokens exceeds max_tokens=%d by itself and is shortened to its best sentences (phase "
             "'shorten' of the trace): raise max_tokens, or split the documents into smaller passages",
-            candidate.tokens, run.config.max_tokens,
+            self.tokens.count(self._pack_alone(candidate.passage, run.config)), run.config.max_tokens,
         )  # fmt: skip
         if self.split is None:
             return candidate
@@ -87,6 +102,7 @@ class Packer:
             least=least,
             widen=run.config.packing == "passages",
             headers=headers,
+            pack=lambda passage: self._pack_alone(passage, run.config),
         )
 
     def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans) -> list[float]:
@@ -146,9 +162,28 @@ class Packer:
             admitted = [c for c in run.candidates if c.verified or not verified_only]
             left_out = [c for c in run.candidates if verified_only and not c.verified]
             others = [Dropped(candidate=c, reason=UNVERIFIED) for c in left_out]
-            composed = self._pack(admitted, config, run.find_reason, cut=self.cut and partial(self.cut, run.query))
+            cut = self.cut and partial(self.cut, run.query)
+            composed = self._pack(admitted, config, run.find_reason, cut=cut)
+            if freed := self._find_freed(run, composed):
+                again = [*admitted, *freed]
+                ordered = sorted(again, key=lambda c: not c.verified) if config.diversify else sort_best_first(again)
+                composed = self._pack(ordered, config, run.find_reason, cut=cut)
             phase.selection = replace(composed.selection, dropped=[*composed.selection.dropped, *others])
         return composed
+
+    def _find_freed(self, run: Run, composed: Composed) -> list[Candidate]:
+        """Return copies of candidates that don't fit, unless they repeat one that does, or each other."""
+        config, kept = run.config, [c.passage for c in composed.selection.kept]
+        if self.repeats is None or config.duplicates != "repeated" or config.packing != "passages":
+            return []
+        out = {f"{REDUNDANT_WITH}{d.candidate.id}" for d in composed.selection.dropped if d.reason == OVER_BUDGET}
+        freed: list[Candidate] = []
+        for candidate in (d.candidate for d in run.copies if d.reason in out):
+            is_admitted = candidate.verified or config.when_insufficient != "verified_only"
+            if is_admitted and not any(self.repeats(candidate.passage, other) for other in kept):
+                freed.append(candidate)
+                kept.append(candidate.passage)
+        return freed
 
     def settle(self, run: Run, composed: Composed, sufficient: bool, estimate: float | None) -> Composed:
         """Return the context filled if it is uncertain, empty if it isn't sufficient and that is asked, or as it is."""

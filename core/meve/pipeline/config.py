@@ -130,7 +130,8 @@ class RetrieverConfig:
     """Phase 4: a candidate whose cosine with a better one exceeds this (θ), in [0, 1], is similar; 1 drops none."""
     duplicates: Duplicates = "repeated"
     """Phase 4: drop a similar candidate if it only repeats the text of the better one (`repeated`), or in any case
-    (`similar`). A passage repeats another if all of its sentences stand in it, word by word and in order."""
+    (`similar`). A passage repeats another if all of its sentences stand in it, word by word and in order. Of whole
+    passages, one that repeats a better one takes its place where that doesn't fit into the budget."""
     diversify: float = 0.0
     """Phase 4: order verified passages, then others, so that each is also unlike those before it, with this weight in
     [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0

@@ -287,6 +287,8 @@ class Pipeline:
                     distinct=distinct,
                     deadline=run.deadline if has_verdicts else None,
                 )
+        found = [*phase.selection.kept, *(d.candidate for d in phase.selection.dropped)]
+        run.judged |= {c.id: c for c in found if c.score is not None}
 
     def _no_fallback(self, run: Run) -> str:
         """Return why phase 3 doesn't run; empty if it does."""
@@ -319,6 +321,7 @@ class Pipeline:
                 return
             phase.selection = ranked.select()
             run.duplicates |= {d.candidate.id for d in phase.selection.dropped}
+            run.copies = list(phase.selection.dropped)
             if config.diversify:
                 kept = phase.selection.kept
                 ordered = diversify(kept, stack_vectors(kept), config.diversify)

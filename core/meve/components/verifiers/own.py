@@ -75,7 +75,7 @@ class ScoreVerifier:
         with wrap_errors(ModelError, f"scoring with {self.name}"):
             scores = self._scores(query, list(passages))
         raw = validate_scores(scores, len(passages), self.name)
-        if self.calibration is UNCALIBRATED and (raw.min() < 0 or raw.max() > 1):
+        if self.calibration == UNCALIBRATED and (raw.min() < 0 or raw.max() > 1):
             raise ModelError(
                 f"{self.name} must return probabilities, got scores from {raw.min():.3g} to {raw.max():.3g}: "
                 "set scale='logits', or pass a calibration"

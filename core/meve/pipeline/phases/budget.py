@@ -12,6 +12,8 @@ MERGE_MARGIN = 4
 joined text."""
 _MARKS = 16
 """The number of citation marks that are counted at once."""
+OVER_BUDGET = "over_budget"
+"""The reason of a candidate that doesn't fit."""
 WHITESPACE = " \t\r\n"
 """The characters that every tokenizer treats as white space."""
 SMALL = 256
@@ -182,7 +184,7 @@ class _Packer:
                 candidate = shorter
                 total, used, known = self._measure(candidate, kept, used, known, exact)
             if total > self._max:
-                dropped.append(Dropped(candidate=candidate, reason="over_budget"))
+                dropped.append(Dropped(candidate=candidate, reason=OVER_BUDGET))
             elif reason := self._find_reason(candidate):
                 dropped.append(Dropped(candidate=candidate, reason=reason))
             else:

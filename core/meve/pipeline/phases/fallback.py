@@ -32,7 +32,8 @@ def fallback(
     """Add at most k candidates from another source to the accepted ones.
 
     A candidate that reaches the threshold is verified and ranked by score. Others rank after the verified ones, and
-    only if they reach the floor. A candidate that phase 2 rejected keeps its score; nothing is scored twice.
+    only if they reach the floor. A candidate that phase 2 rejected keeps its score; nothing is scored twice. One that a
+    further hop scored with evidence only is scored with the question alone, too, and the better score counts.
 
     Args:
         query: the question.
@@ -52,14 +53,18 @@ def fallback(
     sought = (k if distinct is None else SOUGHT * k) + len(accepted_ids)
     found = [c for c in retrieve(query, [source], sought) if c.id not in accepted_ids]
     hits = (found if distinct is None else distinct(found, accepted))[:k]
-    fresh, unscored = score_in_time(query, [hit for hit in hits if hit.id not in judged], scorer, deadline=deadline)
-    known = {**judged, **{c.id: c for c in fresh}}
+    unread = [hit for hit in hits if hit.id not in judged or scorer.name not in judged[hit.id].scores]
+    fresh, unscored = score_in_time(query, unread, scorer, deadline=deadline)
+    known = {**judged, **{c.id: _with_better_score(c, judged.get(c.id)) for c in fresh}}
     added = [_with_verdict(hit, known[hit.id], threshold) for hit in hits if hit.id in known]
     low = [c for c in added if threshold is not None and not c.verified and not reaches(c, floor)]
     out = {c.id for c in low}
     return Selection(
         kept=sort_best_first([*accepted, *(c for c in added if c.id not in out)]),
-        dropped=[*(Dropped(candidate=c, reason="below_floor") for c in low), *unscored],
+        dropped=[
+            *(Dropped(candidate=c, reason="below_floor") for c in low),
+            *(d for d in unscored if d.candidate.id not in known),
+        ],
     )
 
 
@@ -87,6 +92,14 @@ def reconsider(
     others = rejected if distinct is None else distinct(rejected[: SOUGHT * k], accepted)
     added = [replace(c, origin="fallback") for c in others[:k]]
     return Selection(kept=sort_best_first([*accepted, *added]), dropped=[])
+
+
+def _with_better_score(fresh: Candidate, before: Candidate | None) -> Candidate:
+    """Return a candidate with its scores with evidence too, if it has some; the best one decides its rank."""
+    if before is None:
+        return fresh
+    best = max(fresh.score or 0.0, before.score or 0.0)
+    return replace(before, scores={**before.scores, **fresh.scores}, score=best)
 
 
 def _with_verdict(hit: Candidate, verdict: Candidate, threshold: float | None) -> Candidate:

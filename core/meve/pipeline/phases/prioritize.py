@@ -12,6 +12,8 @@ Relation: TypeAlias = Literal["", "same", "yields", "prevails"]
 Relate: TypeAlias = Callable[[Passage, Passage], Relation]
 """A function that relates a lower-ranked passage to a similar, higher-ranked one: unrelated (empty), `same`, or in
 conflict, where the first passage `yields` to the second or `prevails` over it."""
+REDUNDANT_WITH = "redundant_with:"
+"""The prefix of the reason of a redundant candidate; the id of the better one follows."""
 _MOST_LAZY = 100
 """Candidates of more are decided one by one from the first on, since each may depend on all before it."""
 
@@ -85,7 +87,7 @@ class RankedCandidates:
     def _find_copied(self, i: int) -> str:
         copied = (n for n in self._higher[i] if self._relation(i, n) == "same" and not self._decide(n))
         nearest = next(copied, None)
-        return "" if nearest is None else f"redundant_with:{self.order[nearest].id}"
+        return "" if nearest is None else f"{REDUNDANT_WITH}{self.order[nearest].id}"
 
     def _find_winner(self, i: int) -> int | None:
         """Return the nearest higher-ranked candidate to which one yields; those that fell before don't count."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from meve._tables import find_headers
 from meve.pipeline.phases.condense import GAP, SplitSentences, join_blocks
 from meve.ports import TokenCounter
-from meve.types import Candidate, TextSpans
+from meve.types import Candidate, Passage, TextSpans
 
 LEAST = 32
 """The least number of tokens in a share of the budget; less would be a scrap. A smaller budget isn't shared."""
@@ -98,6 +98,7 @@ def shorten(
     least: float,
     widen: bool = True,
     headers: Mapping[int, int] = MappingProxyType({}),
+    pack: Callable[[Passage], str] | None = None,
 ) -> Candidate:
     """Reduce a candidate to its best pieces and their neighbours, as many as fit.
 
@@ -111,6 +112,7 @@ def shorten(
         widen: whether to add neighbours where there is evidence too.
         headers: for rows of tables, the index of the header's piece, which comes with them unless that leaves no room
             for the best row.
+        pack: returns what is counted for a passage, as it is packed; None for its title and text.
 
     Returns:
         The shortened candidate; the given one if not even its best piece fits.
@@ -130,7 +132,8 @@ def shorten(
         return False
 
     def _tokens(kept: Set[int]) -> int:
-        return counter.count(candidate.passage.with_text(_join(candidate.passage.text, pieces, kept, rows)).prompt_text)
+        shorter = candidate.passage.with_text(_join(candidate.passage.text, pieces, kept, rows))
+        return counter.count(pack(shorter) if pack else shorter.prompt_text)
 
     rows = {*headers, *headers.values()}
     seeds = [n for n in evidence or ranked[:1] if add(n)]
