@@ -184,6 +184,17 @@ def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
         memory.restore("old", user_id="alice")
 
 
+def test_release_of_a_record_that_is_not_on_hold_changes_nothing(file, clock):
+    with open_memory(file, clock=clock) as memory:
+        memory.add(OLD, id="old", **LASTING)
+        archive(memory, "s:alice", "old")
+        before, logged = memory.get("old", user_id="alice"), memory.audit.events(user_id="alice")
+        memory.release("old", user_id="alice")
+        assert memory.get("old", user_id="alice") == before
+        assert before.archived
+        assert memory.audit.events(user_id="alice") == logged
+
+
 def add_chain(memory, clock):
     """Add three records of which each replaces the one before, and a copy of the last."""
     add_old_and_new(memory, OLD, NEW)

@@ -78,7 +78,7 @@ class Operations(NotPicklable):
         self._writer.hold(user_key(user_id), id, check_text(why, "why", NAME_LENGTH), reason)
 
     def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
-        """End a hold.
+        """End a hold. A record that isn't on hold stays as it is, and nothing is logged.
 
         Raises:
             UnknownIdError: the user has no record of that id.

@@ -237,13 +237,15 @@ class RecordWriter(RecordEraser):
 
     @repeat_rolled_back
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
-        """Let nothing change or erase a record from now on; an empty `why` releases it."""
+        """Let nothing change or erase a record from now on; an empty `why` releases it, if it is on hold."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             if stored is None or (stored.record.expired(now) and not stored.record.hold):
                 raise unknown(record_id)
+            if not (why or stored.record.hold):
+                return
             record = self._unarchive(transaction, user, stored.record, now)
             record = replace(record, hold=why, version=record.version + 1)
             transaction.replace(user, replace(stored, record=record))
