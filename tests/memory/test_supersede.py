@@ -27,6 +27,17 @@ def test_the_new_record_inherits_and_the_former_one_is_closed(memory):
     assert set(memory.delete("now", user_id="alice").erased) == {"now", "home"}
 
 
+def test_the_former_record_held_until_the_new_one_does(memory):
+    begin = memory.clock.now()
+    memory.clock.inner.advance(timedelta(days=10))
+    moved = begin + timedelta(days=5)
+    memory.supersede("home", "My flat is in Hamburg.", user_id="alice", id="now", valid_from=moved)
+    assert memory.get("home", user_id="alice").valid_to == moved
+    for days, held in ((2, ["home"]), (7, ["now"])):
+        recall = memory.search("Where do I live?", user_id="alice", as_of=begin + timedelta(days=days))
+        assert [r.id for r in recall.records] == held
+
+
 @pytest.mark.parametrize(
     ("options", "metadata"),
     [

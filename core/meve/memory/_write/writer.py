@@ -188,7 +188,7 @@ class RecordWriter(RecordEraser):
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
-            end = max(record.created_at, validity(before)[0])
+            end = max(validity(record)[0], validity(before)[0])
             closed = replace(before, valid_to=end, superseded_by=record.id, flagged="", version=before.version + 1)
             transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
