@@ -136,6 +136,9 @@ class RecordWriter(RecordEraser):
             record = self._unarchive(transaction, user, stored.record, now)
             if "metadata" in changes:
                 changes["metadata"] = keep_scopes(record.metadata, changes["metadata"])
+            if "expires_at" in changes and record.kind == "item":  # reads that refresh it keep to the new lifetime
+                seconds = None if ttl is None else ttl.total_seconds()
+                record = replace(record, metadata={**record.metadata, "ttl": seconds})
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
                 check_standing(transaction, user, updated)
