@@ -158,11 +158,21 @@ class RecordWriter(RecordEraser):
             transaction.log(event)
 
     @reported("update_memory", describe_record)
-    @repeat_rolled_back
     def supersede(
         self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
     ) -> MemoryRecord:
         """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
+        if "tags" in options:
+            options["tags"] = _as_given(options["tags"])
+        while (record := self._supersede(user, user_id, record_id, text, reason, **options)) is None:
+            pass
+        return record
+
+    @repeat_rolled_back
+    def _supersede(
+        self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
+    ) -> MemoryRecord | None:
+        """Do so; None if somebody changed the former record, which the new one inherits from, since it was read."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id, "record_id")
         former = _check_replaceable(runtime.store.find(user, record_id), record_id, now)
@@ -178,6 +188,8 @@ class RecordWriter(RecordEraser):
             before = _check_replaceable(stored, record_id, now)
             assert stored is not None
             check_not_held(before)
+            if before.version != former.version:
+                return None
             remove_expired(runtime, transaction, user, record.id, now)
             origins = find_origins(transaction, user, before)
             record = limit_expiry(transaction, user, replace(record, derived_from=origins), before)
