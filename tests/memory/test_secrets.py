@@ -109,7 +109,7 @@ def test_long_token_is_found_anywhere_in_a_long_line(place):
 
 
 def test_long_text_takes_linear_time():
-    for text in ("my pin code for the door ", "password of the ", "use 1234 ", "1 2 3 ", "my code my code "):
+    for text in ("my pin code for the door ", "password of the ", "use 1234 ", "1 2 3 ", "my code my code ", "pin:"):
         text *= 100_000 // len(text)
         started = time.perf_counter()
         PatternSecretDetector().find_secret(text)

@@ -32,7 +32,7 @@ _MAY_HOLD_KEY = re.compile(r"\S{16}|://[^\s/]*:|BEGIN|[:=]>?\s*[\"'`]")
 _CREDENTIAL = re.compile(
     r"""\b(?:pass(?:word|phrase|code)|pwd|pin(?:\s?code)?|(?:api|secret|access|private|auth)[\s_-]?(?:key|token)|token)
     ["'`]?(?:\s+(?:for|of|to)\s+(?:\S+\s+){1,4}?|\s*)
-    (?:is|was|[:=])\s*["'`]?(?=\S*\d)[^\s"'`]{4,}""",
+    (?:is|was|[:=])\s*["'`]?(?=\S{0,200}\d)[^\s"'`]{4,}""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A credential that is told or assigned, such as `my PIN is 4711`; its value holds a digit."""
