@@ -184,12 +184,13 @@ def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
         memory.restore("old", user_id="alice")
 
 
-def test_release_of_a_record_that_is_not_on_hold_changes_nothing(file, clock):
+@pytest.mark.parametrize("call", ["release", "update"])
+def test_call_without_anything_to_change_leaves_a_record_in_the_archive(file, clock, call):
     with open_memory(file, clock=clock) as memory:
         memory.add(OLD, id="old", **LASTING)
         archive(memory, "s:alice", "old")
         before, logged = memory.get("old", user_id="alice"), memory.audit.events(user_id="alice")
-        memory.release("old", user_id="alice")
+        getattr(memory, call)("old", user_id="alice")
         assert memory.get("old", user_id="alice") == before
         assert before.archived
         assert memory.audit.events(user_id="alice") == logged

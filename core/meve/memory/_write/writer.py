@@ -133,6 +133,8 @@ class RecordWriter(RecordEraser):
             stored = _check_found(transaction.find(user, record_id), record_id, now)
             check_not_held(stored.record)
             _check_changes(stored.record, changes, version)
+            if not changes:
+                return stored.record
             record = self._unarchive(transaction, user, stored.record, now)
             if "metadata" in changes:
                 changes["metadata"] = keep_scopes(record.metadata, changes["metadata"])
