@@ -81,6 +81,12 @@ def test_a_memory_that_mem0_updated_is_newer_than_one_told_before(memory):
     assert memory.maintain().replaced_by == {"alice": {"2": "1"}}
 
 
+def test_a_memory_of_mem0_that_expires_on_the_last_day_there_is_has_no_end(memory):
+    row = {"id": "1", "memory": "I live in Hamburg.", "expiration_date": "9999-12-31"}
+    assert memory.import_([row], user_id="alice", source="chat_user").added == ["1"]
+    assert memory.get("1", user_id="alice").expires_at is None
+
+
 def test_an_export_comes_back_whole(exported, target):
     report = target.import_(exported)
     assert (report.rejected, report.known, report.expired) == ([], [], [])

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import ValidationError
-from meve.memory._expiry import expiry_of
+from meve.memory._expiry import after, expiry_of
 from meve.memory._passages import MAX_PASSAGES, PARTS
 from meve.memory._timestamps import check_moment, check_past, from_micros
 from meve.memory.items.item import Put, check_namespace, item_id, metadata_of, searchable, value_text
@@ -279,13 +279,12 @@ def _parse(value: object, name: str) -> datetime:
 
 
 def _end_of_day(value: object) -> datetime | None:
-    """Return the end of a day in UTC, such as 2030-01-31; None for None."""
+    """Return the end of a day in UTC, such as 2030-01-31; None for None, and for the last day of the year 9999."""
     if value is None:
         return None
     try:
-        day = date.fromisoformat(str(value)[:10])
-        return datetime.combine(day, time(), UTC) + timedelta(days=1)
-    except (ValueError, OverflowError):
+        return after(datetime.combine(date.fromisoformat(str(value)[:10]), time(), UTC), timedelta(days=1))
+    except ValueError:
         raise ValidationError(f"expiration_date must be a day such as 2030-01-31, got {value!r:.60}") from None
 
 
