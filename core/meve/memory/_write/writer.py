@@ -138,9 +138,8 @@ class RecordWriter(RecordEraser):
             record = self._unarchive(transaction, user, stored.record, now)
             if "metadata" in changes:
                 changes["metadata"] = keep_scopes(record.metadata, changes["metadata"])
-            if "expires_at" in changes and record.kind == "item":  # reads that refresh it keep to the new lifetime
-                seconds = None if ttl is None else ttl.total_seconds()
-                record = replace(record, metadata={**record.metadata, "ttl": seconds})
+            if "expires_at" in changes:
+                record = _with_ttl(record, ttl)
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
                 check_standing(transaction, user, updated)
@@ -148,9 +147,23 @@ class RecordWriter(RecordEraser):
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
             transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
+            self._erase_summaries(transaction, user, stored.record, updated, now)
             if "expires_at" in changes:
                 self.shorten_derived(transaction, user, updated, now)
         return updated
+
+    def _erase_summaries(
+        self, transaction: RecordTransaction, user: str, former: MemoryRecord, updated: MemoryRecord, now: datetime
+    ) -> None:
+        """Erase the summaries by maintenance that hold a record's former text; their other parts hold again."""
+        if updated.text == former.text:
+            return
+        derived = transaction.with_derived(user, [former.id])
+        ids = [s.record.id for s in derived if s.record.kind == "summary" and s.record.id != former.id]
+        replacing = {former.superseded_by, *(s.record.superseded_by for s in transaction.replaced_by(user, ids))}
+        if own := [each for each in ids if each in replacing]:  # the others were written by callers
+            records = transaction.with_derived(user, own)
+            self.erase(transaction, user, records, f"{former.id}, a part of it, has another text", now)
 
     def shorten_derived(self, transaction: RecordTransaction, user: str, origin: MemoryRecord, now: datetime) -> None:
         """Make what is derived from a record expire no later than it."""
@@ -327,6 +340,12 @@ class RecordWriter(RecordEraser):
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
+
+
+def _with_ttl(record: MemoryRecord, ttl: timedelta | None) -> MemoryRecord:
+    """Return an item that keeps to a new lifetime when reads refresh it; other records as they are."""
+    seconds = None if ttl is None else ttl.total_seconds()
+    return replace(record, metadata={**record.metadata, "ttl": seconds}) if record.kind == "item" else record
 
 
 def _as_given(tags: Any) -> Any:  # noqa: ANN401
