@@ -5,6 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from meve.testing.fakes import WordEmbedder
+from tests.memories import open_memory
+
 TEXT = "Zyxomma petiolatum flies over the pond at dusk."
 QUESTION = "What flies over the pond at dusk?"
 
@@ -53,6 +56,35 @@ def test_erased_record_is_in_no_cache(memory, clock, days, erase):
     erase(memory)
     assert find_text(memory) == []
     assert TEXT not in memory.search(QUESTION, user_id="alice").text
+
+
+class Interrupted(WordEmbedder):
+    """Calls a function before it embeds a query, as if another thread were faster."""
+
+    meanwhile = None
+
+    def embed_query(self, query):
+        if self.meanwhile is not None:
+            self.meanwhile()
+        return super().embed_query(query)
+
+
+@pytest.mark.parametrize("way", ["delete", "delete_shared", "update"])
+def test_record_that_is_erased_during_a_search_is_in_no_cache(file, clock, way):
+    embedder = Interrupted()
+    with open_memory(file, clock=clock, embedder=embedder) as memory:
+        if way == "delete_shared":
+            memory.add_shared(TEXT, id="s")
+        else:
+            memory.add(TEXT, user_id="alice", id="s")
+        embedder.meanwhile = {
+            "delete": lambda: memory.delete("s", user_id="alice"),
+            "delete_shared": lambda: memory.delete_shared("s"),
+            "update": lambda: memory.update("s", user_id="alice", text="Gone."),
+        }[way]
+        memory.search(QUESTION, user_id="alice")
+        embedder.meanwhile = None
+        assert find_text(memory) == []
 
 
 @pytest.mark.parametrize("way", ["delete", "put", "delete_namespace", "delete_shared"])

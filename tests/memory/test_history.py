@@ -171,6 +171,23 @@ def test_summarised_record_is_taken_back(file, clock):
         assert [r.id for r in memory.list(user_id="alice")] == ["t0", "t1", "t3", "t4"]
 
 
+@pytest.mark.parametrize("is_restored", [False, True])
+def test_summary_that_holds_a_former_text_is_erased_and_its_other_parts_hold_again(file, clock, is_restored):
+    with open_memory(file, clock=clock, policy=Policy.paper()) as memory:
+        add_fading_records(memory)
+        memory.add("Tomatoes want care.", user_id="alice", id="own", source="summary", derived_from=["t2"])
+        memory.maintain()
+        summary = next(r for r in memory.list(user_id="alice") if r.id.startswith("summary-"))
+        if is_restored:
+            memory.restore("t2", user_id="alice")
+        memory.update("t2", user_id="alice", tags=["garden"])
+        assert memory.get(summary.id, user_id="alice") == summary
+        memory.update("t2", user_id="alice", text="Tomatoes want a roof.")
+        assert sorted(r.id for r in memory.list(user_id="alice")) == ["own", "t0", "t1", "t2", "t3", "t4"]
+        assert "warmth" not in str(memory.export(user_id="alice"))
+        assert memory.audit.events(user_id="alice", record_id=summary.id)[-1].action == "delete"
+
+
 def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
     memory.add(OLD, id="old", **{**LASTING, "ttl": timedelta(days=1)})
     with pytest.raises(UnknownIdError, match="old"):
@@ -182,6 +199,18 @@ def test_restore_needs_a_record_of_the_user_that_is_not_held(memory, clock):
     clock.advance(timedelta(days=1))
     with pytest.raises(UnknownIdError, match="old"):
         memory.restore("old", user_id="alice")
+
+
+@pytest.mark.parametrize("call", ["release", "update"])
+def test_call_without_anything_to_change_leaves_a_record_in_the_archive(file, clock, call):
+    with open_memory(file, clock=clock) as memory:
+        memory.add(OLD, id="old", **LASTING)
+        archive(memory, "s:alice", "old")
+        before, logged = memory.get("old", user_id="alice"), memory.audit.events(user_id="alice")
+        getattr(memory, call)("old", user_id="alice")
+        assert memory.get("old", user_id="alice") == before
+        assert before.archived
+        assert memory.audit.events(user_id="alice") == logged
 
 
 def add_chain(memory, clock):

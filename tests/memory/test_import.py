@@ -71,6 +71,22 @@ def exported(memory):
     return as_json(memory.export(user_id="alice"))
 
 
+def test_a_memory_that_mem0_updated_is_newer_than_one_told_before(memory):
+    hamburg = {"id": "1", "memory": "I live in Hamburg.", "created_at": "2026-01-01T10:00:00+01:00"}
+    berlin = {"id": "2", "memory": "I live in Berlin.", "created_at": "2026-03-01T10:00:00+01:00", "updated_at": None}
+    rows = [{**hamburg, "updated_at": "2026-04-01T10:00:00+02:00"}, berlin]
+    memory.import_(rows, user_id="alice")
+    record = memory.get("1", user_id="alice")
+    assert (record.created_at.month, record.valid_from) == (1, datetime(2026, 4, 1, 8, tzinfo=UTC))
+    assert memory.maintain().replaced_by == {"alice": {"2": "1"}}
+
+
+def test_a_memory_of_mem0_that_expires_on_the_last_day_there_is_has_no_end(memory):
+    row = {"id": "1", "memory": "I live in Hamburg.", "expiration_date": "9999-12-31"}
+    assert memory.import_([row], user_id="alice", source="chat_user").added == ["1"]
+    assert memory.get("1", user_id="alice").expires_at is None
+
+
 def test_an_export_comes_back_whole(exported, target):
     report = target.import_(exported)
     assert (report.rejected, report.known, report.expired) == ([], [], [])

@@ -169,6 +169,19 @@ def test_restored_item_stays_protected_when_it_is_put_again(file, clock):
         assert memory.maintain().archived == {"alice": [item_id(NAMESPACE, "b")]}
 
 
+@pytest.mark.parametrize(("change", "hours"), [("ttl", 1), ("expires_at", 1), ("policy_class", 24)])
+def test_refreshing_read_keeps_to_the_lifetime_of_an_update(tmp_path, clock, change, hours):
+    with open_memory(tmp_path / "memory.db", clock=clock) as memory:
+        memory.items.put(NAMESPACE, "k", {"text": "tea"}, user_id="alice", ttl=timedelta(days=30))
+        end = clock.now() + timedelta(hours=hours)
+        value = {"ttl": timedelta(hours=1), "expires_at": end, "policy_class": "intent_bound"}[change]
+        memory.update(item_id(NAMESPACE, "k"), user_id="alice", **{change: value})
+        assert memory.items.get(NAMESPACE, "k", user_id="alice", refresh=True).expires_at == end
+        clock.advance(timedelta(minutes=30))
+        again = memory.items.get(NAMESPACE, "k", user_id="alice", refresh=True).expires_at
+        assert again == end + timedelta(minutes=30 if change == "ttl" else 0)
+
+
 @pytest.mark.parametrize("way", ["get", "search"])
 def test_refreshing_read_returns_the_new_end(memory, clock, way):
     """Refreshes that move the end by less than a second aren't written or logged."""

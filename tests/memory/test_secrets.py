@@ -30,12 +30,23 @@ SECRETS = {
     "account": "My IBAN is DE89 3704 0044 0532 0130 00.",
     "passport": "My passport number is C01X00T47.",
     "social security": "my SSN: 078-05-1120",
+    "variable": "DB_PASSWORD=hunter22",
+    "cloud variable": "AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG",
+    "short variable": "DB_PASS: hunter22",
+    "client secret": "Our client secret is 8Q~abcDEF123.",
+    "npm": "Publish with npm_" + "a1B2" * 9,
+    "Groq": "Use gsk_" + "a1B2" * 13,
+    "project key": "Use sk-proj-" + "a1B2" * 9,
+    "router key": "Use sk-or-v1-" + "a1b2" * 16,
+    "webhook": "It is signed with whsec_" + "a1B2" * 8,
 }
 TALK = [
     "The secret of a good soup is time.", "My password is too long to remember.", "The key to happiness is tea.",
     "Call me at +49 30 1234 5678 after 17:30.", "Order 1234567890123456 arrived.",
     "He lives at https://example.org/ann", "My token of thanks is a cake.",
-    "My passport is valid until 2031.", "My driving licence is from 1998.",
+    "gpio_pin = 1234", "max_tokens=4096", "primary_key=12345", "It is an open_secret of 2024.", "next_token=None",
+    "Our client secrets have been the same since 2024.", "My passport is valid until 2031.",
+    "My driving licence is from 1998.",
     "My son Tom was born on 4 May 2014 and weighs 30 kg.", "Write to ann.smith@example.org.",
     "I live at 221B Baker Street, London NW1 6XE.", "My blood pressure is 120/80.", "I earn 5000 euros a month.",
     "My flight is LH4711 on 2026-05-20 at 07:15.", "My pin is stuck in the lock.",
@@ -109,7 +120,15 @@ def test_long_token_is_found_anywhere_in_a_long_line(place):
 
 
 def test_long_text_takes_linear_time():
-    for text in ("my pin code for the door ", "password of the ", "use 1234 ", "1 2 3 ", "my code my code "):
+    for text in (
+        "my pin code for the door ",
+        "password of the ",
+        "use 1234 ",
+        "1 2 3 ",
+        "my code my code ",
+        "pin:",
+        "_token=",
+    ):
         text *= 100_000 // len(text)
         started = time.perf_counter()
         PatternSecretDetector().find_secret(text)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
+from meve.testing.fakes import WordEmbedder
 from tests.memories import open_memory
 
 
@@ -25,6 +26,38 @@ def test_the_new_record_inherits_and_the_former_one_is_closed(memory):
     assert [e.action for e in memory.audit.events(user_id="alice")][:3] == ["add", "add", "supersede"]
     assert memory.audit.verify().ok
     assert set(memory.delete("now", user_id="alice").erased) == {"now", "home"}
+
+
+def test_the_former_record_held_until_the_new_one_does(memory):
+    begin = memory.clock.now()
+    memory.clock.inner.advance(timedelta(days=10))
+    moved = begin + timedelta(days=5)
+    memory.supersede("home", "My flat is in Hamburg.", user_id="alice", id="now", valid_from=moved)
+    assert memory.get("home", user_id="alice").valid_to == moved
+    for days, held in ((2, ["home"]), (7, ["now"])):
+        recall = memory.search("Where do I live?", user_id="alice", as_of=begin + timedelta(days=days))
+        assert [r.id for r in recall.records] == held
+
+
+def test_the_new_record_inherits_what_was_changed_while_it_was_embedded(tmp_path, clock):
+    class Interrupted(WordEmbedder):
+        meanwhile = None
+
+        def embed_passages(self, texts):
+            first, self.meanwhile = self.meanwhile, None
+            if first is not None:
+                first()
+            return super().embed_passages(texts)
+
+    embedder = Interrupted()
+    with open_memory(tmp_path / "memory.db", clock=clock, embedder=embedder) as memory:
+        memory.add("My diary is under the bed.", user_id="alice", id="diary", tags=["old"])
+        changes = {"policy_class": "private", "tags": ["new"], "metadata": {"floor": 2}}
+        embedder.meanwhile = lambda: memory.update("diary", user_id="alice", **changes)
+        new = memory.supersede("diary", "My diary is in the attic.", user_id="alice")
+        assert (new.policy_class, new.tags, new.metadata) == ("private", ("new",), {"floor": 2})
+        assert memory.search("Where is my diary?", user_id="alice").records == ()
+        assert len(memory.list(user_id="alice", include_superseded=True)) == 2
 
 
 @pytest.mark.parametrize(

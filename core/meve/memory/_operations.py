@@ -78,7 +78,7 @@ class Operations(NotPicklable):
         self._writer.hold(user_key(user_id), id, check_text(why, "why", NAME_LENGTH), reason)
 
     def release(self, id: str, *, user_id: UserId, reason: str = "on request") -> None:
-        """End a hold.
+        """End a hold. A record that isn't on hold stays as it is, and nothing is logged.
 
         Raises:
             UnknownIdError: the user has no record of that id.
@@ -193,8 +193,9 @@ class Operations(NotPicklable):
           order of messages. The records keep source, class and expiry. The audit log and the scores of shared records
           aren't read.
         - `mem0`, a list of memories or `{"results": […]}`, as mem0's `get_all` returns them: `id`, `memory`, `user_id`,
-          `created_at`, `expiration_date`, `categories` (as tags), `metadata`, and into the metadata `agent_id`,
-          `run_id`, `app_id`, `actor_id`, `role` and `attributed_to`. Others, such as `hash`, aren't read.
+          `created_at`, `updated_at` (as `valid_from`), `expiration_date`, `categories` (as tags), `metadata`, and into
+          the metadata `agent_id`, `run_id`, `app_id`, `actor_id`, `role` and `attributed_to`. Others, such as `hash`,
+          aren't read.
         - `langgraph`, a list of items or `{"items": […]}`, as a LangGraph store returns and langmem fills them:
           `namespace`, `key`, `value`, `created_at` and `updated_at`. They become `memory.items`.
 

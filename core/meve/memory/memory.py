@@ -200,7 +200,7 @@ class GovernedMemory(Operations):
     def update(
         self, id: str, *, user_id: UserId, reason: str = "on request", **options: Unpack[UpdateOptions]
     ) -> MemoryRecord:
-        """Change values of a record. Owner, id, source and creation stay.
+        """Change values of a record. Owner, id, source and creation stay. Without values, nothing changes or is logged.
 
         A derived record expires no later than its origins; so does a record that others were merged into.
 

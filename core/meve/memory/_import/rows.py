@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from meve.conversation.outcomes import NO_OUTCOMES, OutcomeStatistics
 from meve.errors import ValidationError
-from meve.memory._expiry import expiry_of
+from meve.memory._expiry import after, expiry_of
 from meve.memory._passages import MAX_PASSAGES, PARTS
 from meve.memory._timestamps import check_moment, check_past, from_micros
 from meve.memory.items.item import Put, check_namespace, item_id, metadata_of, searchable, value_text
@@ -142,7 +142,11 @@ def record_of_mem0(row: Row, rules: RowRules) -> MemoryRecord:
     found = row.get("metadata")
     metadata = {} if found is None else check_metadata(found)
     metadata |= {name: row[name] for name in _MEM0_SCOPES if row.get(name) is not None and name not in metadata}
-    created, end = row.get("created_at"), _end_of_day(row.get("expiration_date"))
+    created, updated = (
+        None if row.get(name) is None else check_past(_parse(row[name], name), name, rules.now)
+        for name in ("created_at", "updated_at")
+    )
+    end = _end_of_day(row.get("expiration_date"))
     own = expiry_of(rules.policy, rules.policy_class, rules.source, rules.now)
     return MemoryRecord(
         id=check_id(row.get("id")),
@@ -151,7 +155,8 @@ def record_of_mem0(row: Row, rules: RowRules) -> MemoryRecord:
         kind=kind_of(rules.source),
         source=rules.source,
         policy_class=rules.policy_class,
-        created_at=rules.now if created is None else check_past(_parse(created, "created_at"), "created_at", rules.now),
+        created_at=rules.now if created is None else created,
+        valid_from=updated,
         expires_at=min((each for each in (own, end) if each is not None), default=None),
         tags=check_tags(row.get("categories") or ()),
         metadata=check_metadata(metadata),
@@ -274,13 +279,12 @@ def _parse(value: object, name: str) -> datetime:
 
 
 def _end_of_day(value: object) -> datetime | None:
-    """Return the end of a day in UTC, such as 2030-01-31; None for None."""
+    """Return the end of a day in UTC, such as 2030-01-31; None for None, and for the last day of the year 9999."""
     if value is None:
         return None
     try:
-        day = date.fromisoformat(str(value)[:10])
-        return datetime.combine(day, time(), UTC) + timedelta(days=1)
-    except (ValueError, OverflowError):
+        return after(datetime.combine(date.fromisoformat(str(value)[:10]), time(), UTC), timedelta(days=1))
+    except ValueError:
         raise ValidationError(f"expiration_date must be a day such as 2030-01-31, got {value!r:.60}") from None
 
 

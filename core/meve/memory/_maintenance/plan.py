@@ -171,7 +171,7 @@ class MaintenancePlan:
         return decay_reflection(record, self.policy, self.now)
 
     def without_items(self) -> dict[str, StoredRecord]:
-        """Return the active records except items, which are never merged, summarised or archived."""
+        """Return the active records except items, which are only pruned: never merged or summarised."""
         return {record_id: stored for record_id, stored in self.records.items() if stored.record.kind != "item"}
 
     def is_removable(self, record: MemoryRecord) -> bool:

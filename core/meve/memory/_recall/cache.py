@@ -39,6 +39,8 @@ class RecallCache:
         self._guard = ForkSafeLock(self._reset)
         self.hits = 0
         self.misses = 0
+        self.drops = 0
+        """How often recalls were dropped."""
 
     def _reset(self) -> None:
         self._recalls = LRUCache(self._recalls.maxsize)
@@ -54,14 +56,22 @@ class RecallCache:
             self.hits += 1
             return cached[1]
 
-    def put(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: "Recall") -> None:
-        """Cache a recall."""
+    def put(self, key: tuple[Any, ...], versions: tuple[int, ...], recall: "Recall", drops: int) -> None:
+        """Cache a recall, unless recalls were dropped meanwhile, since it may hold what was erased.
+
+        Args:
+            key: the query's key.
+            versions: those of the records that were read.
+            recall: the recall.
+            drops: `drops` before the records were read.
+        """
         with self._guard:
-            if self._recalls.maxsize:
+            if self._recalls.maxsize and drops == self.drops:
                 self._recalls[key] = (versions, recall)
 
     def drop(self, user: str) -> None:
         """Drop all recalls of a user, or of all users for the shared key."""
         with self._guard:
+            self.drops += 1
             for key in [key for key in self._recalls if user == SHARED or key[0] == user]:
                 del self._recalls[key]

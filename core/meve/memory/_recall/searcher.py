@@ -105,6 +105,7 @@ class Searcher:
 
     def look(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, without logging it."""
+        drops = self.cache.drops
         indexes = self.indexes.of_all(query.user, SHARED)
         versions = tuple(index.version for index in indexes)
         is_cacheable = not callable(query.scope.where)  # what a function admits may change
@@ -121,7 +122,7 @@ class Searcher:
             key = query.cache_key if is_cacheable else ()
             recall = self._run(query, indexes)
         if is_cacheable:
-            self.cache.put(key, versions, recall)
+            self.cache.put(key, versions, recall, drops)
         return recall
 
     def hides(self, record: MemoryRecord) -> bool:

@@ -30,14 +30,22 @@ telegram_token.TelegramBotTokenDetector twilio.TwilioKeyDetector
 _MAY_HOLD_KEY = re.compile(r"\S{16}|://[^\s/]*:|BEGIN|[:=]>?\s*[\"'`]")
 """Text without any of these holds nothing that the detectors of detect-secrets find."""
 _CREDENTIAL = re.compile(
-    r"""\b(?:pass(?:word|phrase|code)|pwd|pin(?:\s?code)?|(?:api|secret|access|private|auth)[\s_-]?(?:key|token)|token)
+    r"""\b(?:pass(?:word|phrase|code)|pwd|pin(?:\s?code)?|(?:api|secret|access|private|auth)[\s_-]?(?:key|token)|token
+        |(?:client|app|consumer|webhook|signing|jwt)[\s_-]?secret)
     ["'`]?(?:\s+(?:for|of|to)\s+(?:\S+\s+){1,4}?|\s*)
-    (?:is|was|[:=])\s*["'`]?(?=\S*\d)[^\s"'`]{4,}""",
+    (?:is|was|[:=])\s*["'`]?(?=\S{0,200}\d)[^\s"'`]{4,}""",
     re.IGNORECASE | re.VERBOSE,
 )
 """A credential that is told or assigned, such as `my PIN is 4711`; its value holds a digit."""
+_ASSIGNED = re.compile(
+    r"""_(?:pass(?:word|wd|phrase)?|pwd|secret|token|(?:api|secret|access|private|auth|encryption|signing)_?key)
+    ["'`]?\s*[:=]\s*["'`]?(?=[^\s"'`]{0,200}\d)[^\s"'`]{4,}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A variable of a configuration, such as `DB_PASSWORD=hunter2`; its value holds a digit."""
 _KEY_PREFIX = re.compile(
-    r"\b(?:sk-ant-[\w-]{20,}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|github_pat_\w{40,})"
+    r"\b(?:sk-(?:ant|proj|or-v1)-[\w-]{20,}|AIza[\w-]{35}|hf_[A-Za-z0-9]{30,}|github_pat_\w{40,}|npm_[A-Za-z0-9]{36}"
+    r"|gsk_[A-Za-z0-9]{40,}|GOCSPX-[\w-]{20,}|whsec_[\w+/]{20,}|dop_v1_[0-9a-f]{40,})"
     r"|(?<![\w-])eyJ[\w-]{10,}+\.ey[\w-]{10}"
 )
 """Keys of services that detect-secrets lacks, and JSON web tokens, which may be longer than what it reads at once."""
@@ -96,7 +104,7 @@ class PatternSecretDetector:
             return "bank account number"
         if _IDENTITY.search(text):
             return "identity number"
-        if _CREDENTIAL.search(text) or _KEY_PREFIX.search(text) or tells_secret(text):
+        if any(each.search(text) for each in (_CREDENTIAL, _ASSIGNED, _KEY_PREFIX)) or tells_secret(text):
             return "credential"
         if not _MAY_HOLD_KEY.search(text):
             return ""

@@ -133,9 +133,13 @@ class RecordWriter(RecordEraser):
             stored = _check_found(transaction.find(user, record_id), record_id, now)
             check_not_held(stored.record)
             _check_changes(stored.record, changes, version)
+            if not changes:
+                return stored.record
             record = self._unarchive(transaction, user, stored.record, now)
             if "metadata" in changes:
                 changes["metadata"] = keep_scopes(record.metadata, changes["metadata"])
+            if "expires_at" in changes:
+                record = _with_ttl(record, ttl)
             updated = replace(record, **changes, version=record.version + 1)
             if changes.keys() & {"pinned", "policy_class"}:
                 check_standing(transaction, user, updated)
@@ -143,9 +147,23 @@ class RecordWriter(RecordEraser):
                 updated = limit_expiry(transaction, user, updated, record)
             transaction.replace(user, replace(fresh or stored, record=updated))
             transaction.log(runtime.event(user, updated, "update", reason, now, changed=sorted(changes)))
+            self._erase_summaries(transaction, user, stored.record, updated, now)
             if "expires_at" in changes:
                 self.shorten_derived(transaction, user, updated, now)
         return updated
+
+    def _erase_summaries(
+        self, transaction: RecordTransaction, user: str, former: MemoryRecord, updated: MemoryRecord, now: datetime
+    ) -> None:
+        """Erase the summaries by maintenance that hold a record's former text; their other parts hold again."""
+        if updated.text == former.text:
+            return
+        derived = transaction.with_derived(user, [former.id])
+        ids = [s.record.id for s in derived if s.record.kind == "summary" and s.record.id != former.id]
+        replacing = {former.superseded_by, *(s.record.superseded_by for s in transaction.replaced_by(user, ids))}
+        if own := [each for each in ids if each in replacing]:  # the others were written by callers
+            records = transaction.with_derived(user, own)
+            self.erase(transaction, user, records, f"{former.id}, a part of it, has another text", now)
 
     def shorten_derived(self, transaction: RecordTransaction, user: str, origin: MemoryRecord, now: datetime) -> None:
         """Make what is derived from a record expire no later than it."""
@@ -155,11 +173,21 @@ class RecordWriter(RecordEraser):
             transaction.log(event)
 
     @reported("update_memory", describe_record)
-    @repeat_rolled_back
     def supersede(
         self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
     ) -> MemoryRecord:
         """Write a record in place of another, which is closed. Raises what `GovernedMemory.supersede` raises."""
+        if "tags" in options:
+            options["tags"] = _as_given(options["tags"])
+        while (record := self._supersede(user, user_id, record_id, text, reason, **options)) is None:
+            pass
+        return record
+
+    @repeat_rolled_back
+    def _supersede(
+        self, user: str, user_id: UserId, record_id: str, text: str, reason: str, **options: Unpack[RecordOptions]
+    ) -> MemoryRecord | None:
+        """Do so; None if somebody changed the former record, which the new one inherits from, since it was read."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id, "record_id")
         former = _check_replaceable(runtime.store.find(user, record_id), record_id, now)
@@ -175,6 +203,8 @@ class RecordWriter(RecordEraser):
             before = _check_replaceable(stored, record_id, now)
             assert stored is not None
             check_not_held(before)
+            if before.version != former.version:
+                return None
             remove_expired(runtime, transaction, user, record.id, now)
             origins = find_origins(transaction, user, before)
             record = limit_expiry(transaction, user, replace(record, derived_from=origins), before)
@@ -188,7 +218,7 @@ class RecordWriter(RecordEraser):
             if before.is_standing and record.source != "chat_user":
                 raise PolicyError(f"only what the user says may replace the standing wish {record_id!r:.80}")
             transaction.insert(user, replace(fresh, record=record))
-            end = max(record.created_at, validity(before)[0])
+            end = max(validity(record)[0], validity(before)[0])
             closed = replace(before, valid_to=end, superseded_by=record.id, flagged="", version=before.version + 1)
             transaction.replace(user, replace(stored, record=self._unarchive(transaction, user, closed, now)))
             transaction.log(runtime.event(user, record, "add", reason, now, source=record.source))
@@ -237,13 +267,15 @@ class RecordWriter(RecordEraser):
 
     @repeat_rolled_back
     def hold(self, user: str, record_id: str, why: str, reason: str) -> None:
-        """Let nothing change or erase a record from now on; an empty `why` releases it."""
+        """Let nothing change or erase a record from now on; an empty `why` releases it, if it is on hold."""
         runtime, now = self.runtime, self.runtime.clock.now()
         record_id = check_id(record_id)
         with runtime.store.writing() as transaction:
             stored = transaction.find(user, record_id)
             if stored is None or (stored.record.expired(now) and not stored.record.hold):
                 raise unknown(record_id)
+            if not (why or stored.record.hold):
+                return
             record = self._unarchive(transaction, user, stored.record, now)
             record = replace(record, hold=why, version=record.version + 1)
             transaction.replace(user, replace(stored, record=record))
@@ -308,6 +340,12 @@ class RecordWriter(RecordEraser):
             return record
         transaction.log(self.runtime.event(user, record, "restore", "changed, or put on hold", now))
         return replace(record, archived=False)
+
+
+def _with_ttl(record: MemoryRecord, ttl: timedelta | None) -> MemoryRecord:
+    """Return an item that keeps to a new lifetime when reads refresh it; other records as they are."""
+    seconds = None if ttl is None else ttl.total_seconds()
+    return replace(record, metadata={**record.metadata, "ttl": seconds}) if record.kind == "item" else record
 
 
 def _as_given(tags: Any) -> Any:  # noqa: ANN401

@@ -1,7 +1,8 @@
 """Items: values under keys in namespaces, governed like all other records of a user.
 
 Isolation, expiry, erasure, holds, export and the audit log are those of the memory. A search ranks as the memory does,
-with a smaller weight of words (`item_words` in `relevance`). Maintenance neither merges nor archives items.
+with a smaller weight of words (`item_words` in `relevance`). Maintenance merges no items. It prunes those of a class
+that the policy lets be pruned; `canonical`, the default, isn't.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
