@@ -259,6 +259,7 @@ def test_row_keeps_its_own_source():
         ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),
         ('{"text": "\\ud800"}', "a lone surrogate, which is invalid in UTF-8"),
         ("[" * 100_000, "nested too deeply"),
+        (f'{{"text": "x", "n": {"[" * 63 + "]" * 63}}}', "metadata must be nested at most 63 levels deep"),
         ('{"text": "again", "id": "first"}', "the id 'first' is already used on an earlier line"),
     ],
 )
