@@ -350,6 +350,17 @@ def test_changed_settings_read_everything_again_with_warning(docs, retriever, em
     assert ids(retriever) == ALL
 
 
+def test_file_that_cannot_be_read_when_settings_change_is_split_anew_later(docs, retriever):
+    (docs / "a.txt").write_text("Apples and pears grow in the garden. " * 30)
+    ingest(docs, retriever, clock=LATER)
+    kept = [each for each in ids(retriever) if each.startswith("a.txt")]
+    report = ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER, max_bytes=1_000)
+    assert [(each.path, each.kept) for each in report.skipped] == [("a.txt", len(kept))]
+    report = ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER)
+    assert (report.read, report.unchanged) == (("a.txt",), 5)
+    assert ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER).unchanged == 6
+
+
 def test_new_splitting_rules_read_everything_again(docs, retriever, embedder, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(folder, "VERSION", folder.VERSION - 1)
