@@ -199,6 +199,18 @@ def test_file_name_not_in_utf8_is_skipped(docs, retriever):
     assert (skipped.path, skipped.reason) == ("caf\\udce9.txt", "its name is not UTF-8; rename it")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["/caf\udce9.txt", "/caf\udce9"])
+def test_path_that_is_not_utf8_is_refused_before_anything_is_read(tmp_path, retriever, name):
+    path = tmp_path.as_posix() + name
+    try:
+        os.makedirs(path) if name.endswith("9") else open(path, "w").close()
+    except OSError:
+        pytest.skip("the file system has no such names")
+    with pytest.raises(IngestError, match=r"caf\\udce9\S* is not UTF-8, so an index can't name it: rename it"):
+        ingest(path, retriever)
+
+
 def test_passages_stay_when_file_becomes_unreadable(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").write_bytes(b"caf\xe9")
