@@ -109,7 +109,7 @@ def _remove(elements: Sequence[Any]) -> None:
 
 def _is_title(button: Any) -> bool:  # noqa: ANN401 - imported late
     """Return whether a button is all the text of a heading or term, as those that open the parts of an accordion."""
-    from bs4 import NavigableString
+    from bs4.element import NavigableString
 
     title = next((each for each in islice(button.parents, NEAR) if each.name in TITLES), None)
     parts = islice(title.descendants, NEAR) if title is not None else ()
