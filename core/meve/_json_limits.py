@@ -8,6 +8,8 @@ from typing import Any
 
 NESTING = 64
 """The most levels of lists and mappings within each other."""
+METADATA_NESTING = NESTING - 1
+"""The most levels of a passage's metadata, which a saved index holds within a JSON object."""
 
 
 def is_nested_deeper(value: object, levels: int, parts: float = math.inf) -> bool:

@@ -226,3 +226,11 @@ def test_server_keeps_what_was_indexed_and_what_was_read(meve, docs, tmp_path):
         ([*to, "--verifier", "cosine"], "--verifier must be left out for a server, which keeps no settings"),
     ):
         assert message in " ".join(meve("index", docs, *options).stderr.split())
+
+
+def test_zero_tokens_of_a_passage_are_refused_on_ray_too(meve, tmp_path):
+    (tmp_path / "a.txt").write_text("Apples are red.")
+    options = ["--to", "postgresql://server/plants", "--collection", "c", "--ray", "auto", "--chunk-tokens", "0"]
+    result = meve("index", tmp_path, *options)
+    assert result.exit_code == 1
+    assert "tokens must be a whole number of at least 16, got 0" in " ".join(result.stderr.split())

@@ -199,6 +199,18 @@ def test_file_name_not_in_utf8_is_skipped(docs, retriever):
     assert (skipped.path, skipped.reason) == ("caf\\udce9.txt", "its name is not UTF-8; rename it")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
+@pytest.mark.parametrize("name", ["/caf\udce9.txt", "/caf\udce9"])
+def test_path_that_is_not_utf8_is_refused_before_anything_is_read(tmp_path, retriever, name):
+    path = tmp_path.as_posix() + name
+    try:
+        os.makedirs(path) if name.endswith("9") else open(path, "w").close()
+    except OSError:
+        pytest.skip("the file system has no such names")
+    with pytest.raises(IngestError, match=r"caf\\udce9\S* is not UTF-8, so an index can't name it: rename it"):
+        ingest(path, retriever)
+
+
 def test_passages_stay_when_file_becomes_unreadable(docs, retriever):
     ingest(docs, retriever, clock=LATER)
     (docs / "a.txt").write_bytes(b"caf\xe9")
@@ -348,6 +360,17 @@ def test_changed_settings_read_everything_again_with_warning(docs, retriever, em
     assert (len(report.read), report.unchanged, len(embedder.calls.passages)) == (6, 0, 7)
     assert report.warnings == ("passages are split differently from the last run: every file was read again",)
     assert ids(retriever) == ALL
+
+
+def test_file_that_cannot_be_read_when_settings_change_is_split_anew_later(docs, retriever):
+    (docs / "a.txt").write_text("Apples and pears grow in the garden. " * 30)
+    ingest(docs, retriever, clock=LATER)
+    kept = [each for each in ids(retriever) if each.startswith("a.txt")]
+    report = ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER, max_bytes=1_000)
+    assert [(each.path, each.kept) for each in report.skipped] == [("a.txt", len(kept))]
+    report = ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER)
+    assert (report.read, report.unchanged) == (("a.txt",), 5)
+    assert ingest(docs, retriever, chunking=Chunking(tokens=32), clock=LATER).unchanged == 6
 
 
 def test_new_splitting_rules_read_everything_again(docs, retriever, embedder, monkeypatch):

@@ -79,10 +79,14 @@ def test_attachments_are_named_in_the_report(tmp_path):
     message = make_mail(Subject="Offer")
     message.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="Größe.pdf")
     message.add_attachment(make_mail("The mail before."))
+    message.add_attachment(b"x", maintype="image", subtype="png", disposition="inline", filename="logo.png")
+    message.add_attachment(b"%PDF-", maintype="application", subtype="pdf", disposition="inline", filename="shown.pdf")
+    message.add_attachment("a;b", subtype="csv", disposition="inline", filename="shown.csv")
     (tmp_path / "a.eml").write_bytes(message.as_bytes())
     retriever = Retriever.empty(embedder=WordEmbedder(), verifier=OverlapVerifier(), tokens=WordCounter())
     report = ingest(tmp_path, retriever)
-    assert report.warnings == ("a.eml: attachments aren't read: Größe.pdf, message/rfc822",)
+    names = "Größe.pdf, message/rfc822, shown.pdf, shown.csv"
+    assert report.warnings == (f"a.eml: attachments aren't read: {names}",)
     assert [passage.text for passage in retriever.passages()] == ["The key is lost."]
 
 

@@ -211,6 +211,16 @@ def test_html_links_of_headings_to_themselves_and_buttons_are_left_out():
     assert markdown == "# Bees\n\n## Food\n\nSee food.\n\n```\nbuzz()\n```"
 
 
+def test_html_buttons_that_are_all_of_a_heading_are_kept():
+    arrow = "<svg><title>arrow</title></svg>"
+    button = f'<!-- x --><button aria-controls="a">\n {arrow} <span>Which <b>food</b>?</span></button>'
+    markdown, _ = html_to_markdown(
+        f'<h1>Bees</h1><h2>{button}</h2><div id="a" hidden>Nectar.</div><dl><dt>{button}</dt><dd>Pollen.</dd></dl>'
+        "<h2>Wax <button>edit</button></h2><p>It melts.</p>"
+    )
+    assert markdown == "# Bees\n\n## Which **food**?\n\nNectar.\n\nWhich **food**?\n:   Pollen.\n\n## Wax\n\nIt melts."
+
+
 def test_html_terms_of_one_definition_are_adjacent():
     markdown, _ = html_to_markdown("<dl><dt>-a</dt> <dt>-b</dt><dd>Both.</dd><dt>-c</dt><dd>One.</dd></dl>")
     assert markdown == "-a\n-b\n:   Both.\n\n-c\n:   One."
@@ -259,6 +269,7 @@ def test_row_keeps_its_own_source():
         ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),
         ('{"text": "\\ud800"}', "a lone surrogate, which is invalid in UTF-8"),
         ("[" * 100_000, "nested too deeply"),
+        (f'{{"text": "x", "n": {"[" * 63 + "]" * 63}}}', "metadata must be nested at most 63 levels deep"),
         ('{"text": "again", "id": "first"}', "the id 'first' is already used on an earlier line"),
     ],
 )

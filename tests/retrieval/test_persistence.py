@@ -22,6 +22,7 @@ from meve.errors import (
     IndexMismatchError,
     IndexNotFoundError,
     ModelError,
+    PassageError,
     StorageError,
     ValidationError,
 )
@@ -366,3 +367,17 @@ class TestBadIndexes:
         with pytest.raises(ValidationError):
             retriever.save(index, extra={"x": object()})
         assert "sky" in Retriever.load(index, **make_components())
+
+    def test_deepest_metadata_and_extra_that_are_accepted_can_be_loaded(self, tmp_path):
+        retriever, nested = make_retriever(), []
+        for _ in range(61):
+            nested = [nested]
+        retriever.add([Passage(id="deep", text="deep", metadata={"x": nested})])
+        with pytest.raises(PassageError, match="'deeper' must be nested at most 63 levels deep; nothing was changed"):
+            retriever.add([Passage(id="deeper", text="deeper", metadata={"x": [nested]})])
+        retriever.save(tmp_path / "index", extra={"x": [nested]})
+        with pytest.raises(ValidationError, match="extra must be JSON data: nested more than 64 levels deep"):
+            retriever.save(tmp_path / "index", extra={"x": [[nested]]})
+        loaded = Retriever.load(tmp_path / "index", **make_components())
+        assert loaded.get("deep").metadata == {"x": nested}
+        assert loaded.extra == {"x": [nested]}

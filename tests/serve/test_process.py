@@ -82,6 +82,7 @@ def test_tokens_are_granted_served_and_revoked_and_sigterm_closes_the_memory(fol
         (("--index", "postgresql://server/plants"), "needs --collection"),
         (("--index", "i", "--maintain-every", "1h"), "--maintain-every needs --memory"),
         (("--memory", "m.db"), "--memory needs --user"),
+        (("--memory", "m.db", "--user", "anna", "--collection", "c"), "--collection needs --index URL"),
         (("--memory", "m.db", "--user", "anna", "--host", "0.0.0.0"), "0.0.0.0 is open to other machines"),
         (("--memory", "m.db", "--user", "anna", "--host", "::"), ":: is open to other machines"),
         (("--memory", "m.db", "--user", "anna", "--tokens", "t"), "leave --user out"),
@@ -95,6 +96,12 @@ def test_server_does_not_start(meve, tmp_path, monkeypatch, options, told):
     assert result.exit_code == 1
     assert told in " ".join(result.stderr.split())
     assert not [*tmp_path.iterdir()]
+
+
+def test_password_in_the_url_of_an_index_is_refused(meve):
+    result = meve("serve", "--index", "postgresql://anna:secret@server/plants", "--collection", "c")
+    assert result.exit_code == 2
+    assert "in the list of processes: leave the password out" in " ".join(result.stderr.split())
 
 
 def test_all_addresses_need_a_host_name(meve, tmp_path):

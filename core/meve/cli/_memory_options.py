@@ -31,9 +31,10 @@ def refuse_password(context: typer.Context, parameter: typer.CallbackParam, plac
         and source is not None
         and source.name == "COMMANDLINE"
     ):
+        instead = f"set {parameter.envvar} instead, or " if parameter.envvar else ""
         raise typer.BadParameter(
-            "the URL holds a password, which others can read in the list of processes: set "
-            f"{parameter.envvar} instead, or leave the password out, and put it in PGPASSWORD or ~/.pgpass"
+            "the URL holds a password, which others can read in the list of processes: "
+            f"{instead}leave the password out, and put it in PGPASSWORD or ~/.pgpass"
         )
     return place
 

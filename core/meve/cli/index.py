@@ -90,13 +90,13 @@ def index(
     from meve.ingest import Chunking, find_files, ingest, last_chunking
 
     find_files(path)  # fails before the models load
-    Chunking(tokens=chunk_tokens or Chunking().tokens)
+    checked = Chunking(tokens=Chunking().tokens if chunk_tokens is None else chunk_tokens)
     if moved and is_on_server(to, collection):
         raise ConfigurationError("--moved is for an index in a folder; passages on a server are known by their folder")
     if ray is not None:
         _index_on_ray(
             ray, path, to, collection, verbose=verbose, embedder=embedder, verifier=verifier, dense=dense,
-            chunking=Chunking(tokens=chunk_tokens or Chunking().tokens, overlap=chunk_overlap or 0),
+            chunking=Chunking(tokens=checked.tokens, overlap=chunk_overlap or 0),
             max_bytes=max_bytes, max_seconds=max_seconds,
         )  # fmt: skip
         return

@@ -95,6 +95,8 @@ def serve(
     from meve.service.server.tokens import TokenFile
 
     _check(index, memory, user, tokens, stdio=stdio)
+    if collection is not None and index is None:
+        raise ConfigurationError(f"--collection needs --index URL, where it stands, got {collection!r}")
     interval = _parse_interval(maintain_every, memory)
     granted = None if tokens is None else TokenFile(tokens)
     if granted is not None:

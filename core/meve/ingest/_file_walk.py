@@ -37,11 +37,14 @@ def find_files(path: Path, exclude: Collection[Path] = ()) -> FolderListing:
         exclude: further folders to skip, such as the one for the new index.
 
     Raises:
-        IngestError: nothing exists at the path, or it is an index of MeVe.
+        IngestError: nothing exists at the path, it is an index of MeVe, or it isn't UTF-8.
     """
     root = Path(os.path.abspath(path))
     if not root.exists() and not root.is_symlink():
         raise IngestError(f"there is nothing at {path}: give an existing folder or file")
+    for place in (root, root.resolve()):
+        if (shown := str(place).encode("utf-8", "backslashreplace").decode("utf-8")) != str(place):
+            raise IngestError(f"the path {shown} is not UTF-8, so an index can't name it: rename it")
     if not root.is_dir():
         return FolderListing(root=root.parent, files={root.name: root}, unreadable={})
     if holds_index(root):

@@ -2,12 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 from meve.errors import IngestError
 
 UNSEEN = ("title", "script", "style", "nav", "noscript", "template", "svg", "iframe", "object", "button")
 """Elements whose text isn't part of the document."""
+TITLES = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "summary"))
+"""Elements in which a button may be the title of what it opens."""
+NEAR = 32
+"""The elements and texts around a button that are looked at."""
 CONTENT = ("main", "article", "h1")
 """Elements that navigation doesn't contain; nor does it hold more than half of a page's text."""
 PARTS = re.compile(r"^(?!(html|body|main|article)$)")
@@ -54,7 +59,8 @@ def html_to_markdown(html: str, *, leave_out: Callable[[Any], Sequence[Any]] = l
             soup = Page(html, "html.parser")
         title = " ".join(soup.title.get_text().split()) if soup.title else ""
         own_links = (link for link in soup("a", href=re.compile("^#")) if OWN_LINK.fullmatch(link.get_text()))
-        _remove([*_find_hidden(soup), *soup(UNSEEN), *own_links])
+        unseen = (each for each in soup(UNSEEN) if each.name != "button" or not _is_title(each))
+        _remove([*_find_hidden(soup), *unseen, *own_links])
         half = len("".join(soup.get_text().split())) / 2
         for attribute, value in (("class", NAVIGATION), ("role", re.compile("^navigation$"))):
             parts = [each for each in soup(PARTS, {attribute: value}) if not each.find(CONTENT)]
@@ -99,6 +105,16 @@ def _remove(elements: Sequence[Any]) -> None:
         parents[id(element.parent)] = element.parent
     for parent in parents.values():
         parent.contents = [child for child in parent.contents if id(child) not in gone]
+
+
+def _is_title(button: Any) -> bool:  # noqa: ANN401 - imported late
+    """Return whether a button is all the text of a heading or term, as those that open the parts of an accordion."""
+    from bs4.element import NavigableString
+
+    title = next((each for each in islice(button.parents, NEAR) if each.name in TITLES), None)
+    parts = islice(title.descendants, NEAR) if title is not None else ()
+    texts = [each for each in parts if type(each) is NavigableString and each.strip()]
+    return bool(texts) and all(any(each is button for each in islice(text.parents, NEAR)) for text in texts)
 
 
 def _find_hidden(soup: Any) -> list[Any]:  # noqa: ANN401 - imported late

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from meve._json_limits import METADATA_NESTING, is_nested_deeper
 from meve.types import Passage
 
 TEXT_KEYS = ("text", "content")
@@ -74,6 +75,8 @@ def _read_row(row: Mapping[str, Any], source: str, number: int) -> Passage:
         raise ValueError(f"'metadata' is {type(extra).__name__}: give an object")
     others = {name: value for name, value in row.items() if name not in {key, "id", "_id", "title", "metadata"}}
     metadata = {"source": source, "line": number, "kind": "jsonl", **others, **extra}
+    if is_nested_deeper(metadata, METADATA_NESTING):
+        raise ValueError(f"metadata must be nested at most {METADATA_NESTING} levels deep")
     return Passage(id=_read_id(row, source, number), text=text, title=_read_title(row), metadata=metadata)
 
 

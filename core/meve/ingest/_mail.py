@@ -19,6 +19,8 @@ FEW_WORDS = 50
 """Fewer words of plain text may only stand for the HTML, such as "Use a viewer of HTML"."""
 SHARE = 3
 """The HTML is read if the plain text has few words, and fewer than this part of the HTML's."""
+TEXTS = frozenset(("text/plain", "text/html"))
+"""The kinds of parts that are read."""
 WORD = re.compile(r"\w+")
 
 
@@ -49,7 +51,7 @@ def read_mail(data: bytes) -> ConvertedText:
         is_reply = "in-reply-to" in message or "references" in message
         parts = list(_find_texts(message, is_reply))
         metadata, first = _read_headers(message)
-        names = [part.get_filename() or part.get_content_type() for part in message.walk() if _is_attached(part)]
+        names = [part.get_filename() or part.get_content_type() for part in message.walk() if _is_unread(part)]
     except (IngestError, MemoryError):
         raise
     except Exception as cause:  # the parser raises errors of many kinds for mails that break the rules of the format
@@ -70,6 +72,12 @@ def _is_attached(part: MIMEPart) -> bool:
     return part.get_content_disposition() == "attachment" or part.get_content_type() == "message/rfc822"
 
 
+def _is_unread(part: MIMEPart) -> bool:
+    """Return whether a part is attached, or shown as a file that holds more than a picture."""
+    is_read = part.get_content_type() in TEXTS or part.get_content_maintype() in {"image", "multipart"}
+    return _is_attached(part) or not (is_read or part.get_filename() is None)
+
+
 def _find_texts(part: MIMEPart, is_reply: bool) -> Iterator[tuple[str, bool]]:
     """Yield the texts of a mail without copies, and whether each was HTML."""
     kind = part.get_content_type()
@@ -80,7 +88,7 @@ def _find_texts(part: MIMEPart, is_reply: bool) -> Iterator[tuple[str, bool]]:
     elif part.is_multipart():
         for each in part.iter_parts():
             yield from _find_texts(each, is_reply)
-    elif kind in {"text/plain", "text/html"}:
+    elif kind in TEXTS:
         text = _decode(part)
         if text.strip():
             is_html = kind == "text/html"

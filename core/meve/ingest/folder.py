@@ -166,7 +166,7 @@ class IngestRun:
         max_bytes: int,
         now_ns: int,
     ) -> None:
-        self.record = record
+        self.record = record.without_hashes() if reread_all else record
         self.reread_all = reread_all
         self.chunker = chunker
         self.converter = converter
@@ -195,7 +195,7 @@ class IngestRun:
 
     def _process(self, source: str, path: Path, old: SourceRecord | None) -> None:
         grammar_installed = old is not None and old.missing_grammar and load_grammar(old.missing_grammar)
-        same = old if old and not self.reread_all and not grammar_installed else None
+        same = old if old and not grammar_installed else None
         if same is not None and same.mtime_ns:
             status = read_status(path)
             if (status.st_size, status.st_mtime_ns) == (same.size, same.mtime_ns):

@@ -1,7 +1,7 @@
 """The report of an ingest run, and the record that the next run compares with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from meve.errors import IngestError
@@ -84,6 +84,11 @@ class Record:
     settings: Mapping[str, Any]
     """The settings of the splitting."""
     sources: Mapping[str, SourceRecord]
+
+    def without_hashes(self) -> "Record":
+        """Return a record after which all files are read again, in a later run too if they can't be read in this."""
+        sources = {name: replace(record, sha256="", mtime_ns=0) for name, record in self.sources.items()}
+        return replace(self, sources=sources)
 
     def to_extra(self) -> dict[str, Any]:
         """Return the record in the form of a retriever's extra data."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from meve._fork_safety import ForkSafeLock
+from meve._json_limits import METADATA_NESTING, is_nested_deeper
 from meve._vectors import validate_vectors
 from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.tokenizers import resolve_tokens
@@ -33,7 +34,8 @@ def check_passages(passages: Sequence[Passage]) -> None:
     """Check that passages can be retrieved and saved.
 
     Raises:
-        PassageError: an item that is no `Passage`, a blank text or id, or metadata that isn't JSON data.
+        PassageError: an item that is no `Passage`, a blank text or id, or metadata that isn't JSON data of at most
+            63 levels.
     """
     for n, passage in enumerate(passages):
         if not isinstance(passage, Passage):
@@ -52,6 +54,8 @@ def find_problem(n: int, passage: Passage) -> str:
         return f"the title of passage {passage.id!r} must be a string, got {passage.title!r}"
     if not isinstance(passage.metadata, Mapping) or not all(isinstance(name, str) for name in passage.metadata):
         return f"the metadata of passage {passage.id!r} must map names to values, got {passage.metadata!r:.80}"
+    if is_nested_deeper(passage.metadata, METADATA_NESTING):
+        return f"the metadata of passage {passage.id!r} must be nested at most {METADATA_NESTING} levels deep"
     try:
         f"{passage.id}{passage.content}".encode()
         if passage.metadata:

@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from meve._formulas import cosines
-from meve._json_limits import parse_json
+from meve._json_limits import NESTING, is_nested_deeper, parse_json
 from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.probability_maps import calibration_from_dict
@@ -300,6 +300,8 @@ def _write_json(file: Path, data: Mapping[str, Any]) -> None:
     try:
         if not isinstance(data, Mapping):
             raise TypeError(f"expected a mapping, got {type(data).__name__}")
+        if is_nested_deeper(data, NESTING):
+            raise ValueError(f"nested more than {NESTING} levels deep")
         file.write_text(json.dumps(dict(data), ensure_ascii=False, allow_nan=False), encoding="utf-8")
     except (TypeError, ValueError) as cause:
         raise ValidationError(f"extra must be JSON data: {cause}") from cause
