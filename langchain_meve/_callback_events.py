@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from langchain_core.callbacks import CallbackManager, CallbackManagerForChainRun
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, CallbackManagerForChainRun
 from langchain_core.callbacks.manager import dispatch_custom_event
 
 from meve.pipeline.context import Context
@@ -51,6 +51,8 @@ class PhaseEventEmitter:
 
 def make_event_emitter(callbacks: Any, *, include_text: bool, runs: bool) -> PhaseEventEmitter | None:
     """Return an emitter, or None if no callback handler listens to an enclosing run."""
+    if isinstance(callbacks, AsyncCallbackManager):  # as asynchronous callers pass it on to the thread that works
+        callbacks = CallbackManager.configure(callbacks)
     if not isinstance(callbacks, CallbackManager) or not callbacks.handlers or callbacks.parent_run_id is None:
         return None
     return PhaseEventEmitter(callbacks, include_text=include_text, runs=runs)

@@ -1,13 +1,14 @@
 """Convert LangChain documents to passages, and retrieved passages back to documents."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.documents import Document
 
 from meve.integrations._metadata import copy_metadata, json_metadata
+from meve.integrations._passage_ids import tell_apart
 from meve.pipeline.context import Context
 from meve.types import Passage
 
@@ -51,11 +52,18 @@ def document_to_passage(document: Document, store_id: str | None = None) -> Docu
 def documents_to_passages(documents: Iterable[Document]) -> list[DocumentPassage]:
     """Convert the documents that have text; of equal ids the first counts."""
     passages: dict[str, DocumentPassage] = {}
-    for document in documents:
-        if document.page_content.strip():
-            passage = document_to_passage(document)
-            passages.setdefault(passage.id, passage)
+    for passage in _read_passages(documents):
+        passages.setdefault(passage.id, passage)
     return list(passages.values())
+
+
+def found_passages(documents: Iterable[Document]) -> list[DocumentPassage]:
+    """Convert the documents that have text, as retrievers found them; equal ids may stand for different texts."""
+    return tell_apart(_read_passages(documents))
+
+
+def _read_passages(documents: Iterable[Document]) -> Iterator[DocumentPassage]:
+    return (document_to_passage(document) for document in documents if document.page_content.strip())
 
 
 def content_id(document: Document) -> str:

@@ -43,11 +43,20 @@ def note_user_messages(state: Mapping[str, Any], user: str) -> dict[str, Any]:
 
 
 def open_turn(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Turn]:
-    """Return the user's messages of the open turn: first the noted ones, then those that came since."""
+    """Return the messages of the user's open turn: first the noted ones, then those that came since.
+
+    What models and tools said after another user's message is that user's, such as in a turn that a tool's result ends.
+    """
     noted = state.get(_STATE_KEY) or ()
-    noted_ids = {each["id"] for each in noted}
-    own = [Turn(id=each["id"], speaker="user", text=each["text"]) for each in noted if each["user"] == user]
-    return [*own, *(each for each in messages_to_turns(last_turn(messages)) if each.id not in noted_ids)]
+    users = {each["id"]: each["user"] for each in noted}
+    turns = [Turn(id=each["id"], speaker="user", text=each["text"]) for each in noted if each["user"] == user]
+    is_own = set(users.values()) <= {user}
+    for turn in messages_to_turns(last_turn(messages)):
+        if turn.speaker == "user":
+            is_own = users.get(turn.id, user) == user
+        if is_own and turn.id not in users:
+            turns.append(turn)
+    return turns
 
 
 def earlier_turns(state: Mapping[str, Any], messages: Sequence[BaseMessage], user: str) -> list[Turn]:

@@ -8,7 +8,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from pydantic import ConfigDict, Field, field_validator
 
 from langchain_meve._callback_events import make_event_emitter
-from langchain_meve._documents import context_to_documents, documents_to_passages
+from langchain_meve._documents import context_to_documents, found_passages
 from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveInt, Probability
 from meve.components.verifiers import VerifierLike
 from meve.errors import ConfigurationError
@@ -116,7 +116,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         """Return the documents of the context, in its order, as copies with the metadata keys of `MeVeRetriever`.
 
         Args:
-            documents: the documents that another retriever found.
+            documents: the documents that another retriever found; of the same id and text, the first counts.
             query: the question; a blank one returns nothing.
             callbacks: LangChain's callbacks, which get an event for each phase.
 
@@ -129,7 +129,7 @@ class MeVeCompressor(BaseDocumentCompressor):
         own = {name: getattr(self, name) for name in names}
         options = {**self.options, **merge_options(LANGCHAIN_OPTION_NAMES, own)}
         emitter = make_event_emitter(callbacks, include_text=self.trace_text, runs=False)
-        context = self.engine.select(query, documents_to_passages(documents), observer=emitter, **options)
+        context = self.engine.select(query, found_passages(documents), observer=emitter, **options)
         if emitter:
             emitter.report_context(context)
         return context_to_documents(context)

@@ -1,13 +1,14 @@
 """Convert LlamaIndex nodes to passages and back."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, NodeWithScore, TextNode
 
 from meve.integrations._metadata import copy_metadata
+from meve.integrations._passage_ids import tell_apart
 from meve.pipeline.context import Context
 from meve.types import Passage
 
@@ -60,11 +61,18 @@ def node_to_passage(node: BaseNode) -> NodePassage:
 def nodes_to_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
     """Return the nodes that have text as passages; of equal ids, the first."""
     passages: dict[str, NodePassage] = {}
-    for node in nodes:
-        passage = node_to_passage(node)
-        if passage.text.strip():
-            passages.setdefault(passage.id, passage)
+    for passage in _read_passages(nodes):
+        passages.setdefault(passage.id, passage)
     return list(passages.values())
+
+
+def found_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
+    """Return the nodes that have text as passages, as retrievers found them; equal ids may stand for other texts."""
+    return tell_apart(_read_passages(nodes))
+
+
+def _read_passages(nodes: Iterable[BaseNode]) -> Iterator[NodePassage]:
+    return (passage for passage in map(node_to_passage, nodes) if passage.text.strip())
 
 
 def context_to_nodes(context: Context) -> list[NodeWithScore]:

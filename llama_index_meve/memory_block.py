@@ -1,7 +1,6 @@
 """MeVeMemoryBlock: governed memory as a block of LlamaIndex's own Memory."""
 
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -21,6 +20,7 @@ from llama_index_meve._message_content import (
     to_turns,
 )
 from llama_index_meve._message_counter import MessageCounter
+from llama_index_meve._seen_messages import SeenMessages
 from llama_index_meve._serialization import register_memory
 from llama_index_meve._turn_recall import QuestionRecall, extract_query, recall_for
 from meve.integrations._option_names import explain_unknown_options
@@ -34,8 +34,6 @@ from meve.routing import RouterConfig
 from meve.routing._wrapper_support import make_search
 
 _SESSION = "session_id"
-_MAX_SEEN_TURNS = 16_384
-"""The maximum number of turns cached as written; for other turns the memory is queried."""
 
 AskedQuestion: TypeAlias = tuple[str, int]
 """A question's text, and how often it had been asked by then."""
@@ -82,7 +80,7 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
     )
     """By session: the unanswered question and its recall; None if several questions are unanswered."""
     _lock: Any = PrivateAttr(default_factory=Lock)
-    _seen: set[tuple[str | None, str]] = PrivateAttr(default_factory=set)
+    _seen: SeenMessages = PrivateAttr(default_factory=SeenMessages)
 
     @explain_unknown_options
     def __init__(
@@ -166,16 +164,15 @@ class MeVeMemoryBlock(BaseMemoryBlock[str]):
         """Remember new messages, and judge the recall for the last question by its answer."""
         with tolerate_failures(self.on_error, "remembering what was said"):
             recall, answer = self._take_answered(messages, session)
-            new = [m for m in messages if (session, message_digest(m)) not in self._seen]
-            turns = to_turns(new, [message_digest(m) for m in new])
-            known = list(takewhile(lambda m: m is not new[0], messages)) if new else []
+            digests = [message_digest(m) for m in messages]
+            new = self._seen.find_new(session, digests)
+            turns = to_turns([messages[each.place] for each in new], [each.name for each in new])
+            known = messages[: new[0].place] if new else []
             record_turns(
                 self.memory, turns, user_id=self.user_id, session_id=session, recall=recall, answer=answer,
-                rules=self.remember, before=to_turns(known, [message_digest(m) for m in known]),
+                rules=self.remember, before=to_turns(known, digests[: len(known)]),
             )  # fmt: skip
-            self._seen |= {(session, turn.id) for turn in turns}
-        if len(self._seen) > _MAX_SEEN_TURNS:
-            self._seen.clear()
+            self._seen.note(session, digests, new)
 
     def _take_answered(self, messages: Sequence[ChatMessage], session: str | None) -> tuple[Recall | None, str]:
         """Return the recall for the last question and its answer, the first time that the answer is seen."""

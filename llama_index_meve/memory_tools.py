@@ -3,10 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import pydantic
 from llama_index.core.tools import FunctionTool
 
+from meve.errors import ValidationError
 from meve.memory import GovernedMemory
-from meve.memory._agent_tools import TOOL_INPUTS, TOOL_NAMES, MemoryTools, ToolCaller
+from meve.memory._agent_tools import TOOL_INPUTS, TOOL_NAMES, MemoryTools, ToolCaller, describe_failure
 from meve.memory._wrapper_support import check_memory
 from meve.memory.policy import PolicyClass, RecordSource
 from meve.memory.records import UserId, check_text, user_key
@@ -57,10 +59,20 @@ def create_memory_tools(
 def _build(tools: MemoryTools, caller: ToolCaller, name: str) -> FunctionTool:
     schema, description = TOOL_INPUTS[name]
 
-    def call(**arguments: str) -> str:
-        return tools.call(name, caller, *(arguments[field] for field in schema.model_fields))[0]
+    def call(**arguments: Any) -> str:
+        try:
+            given = schema.model_validate(arguments)  # LlamaIndex doesn't check what the model passes
+        except pydantic.ValidationError as cause:
+            return describe_failure(ValidationError("; ".join(map(_describe, cause.errors(include_url=False)))))
+        return tools.call(name, caller, *(getattr(given, field) for field in schema.model_fields))[0]
 
-    async def acall(**arguments: str) -> str:
+    async def acall(**arguments: Any) -> str:
         return await tools.memory.run_async(call, **arguments)
 
     return FunctionTool.from_defaults(fn=call, async_fn=acall, name=name, description=description, fn_schema=schema)
+
+
+def _describe(problem: Mapping[str, Any]) -> str:
+    place = ".".join(map(str, problem["loc"]))
+    given = "" if problem["type"] == "missing" else f", got {problem['input']!r:.80}"
+    return f"{place}: {problem['msg']}{given}"

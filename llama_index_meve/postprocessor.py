@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, field_validator
 from llama_index_meve._async_bridge import await_or_call, native_method, run_in_thread
 from llama_index_meve._default_tokenizer import global_token_counter, resolve_token_counter
 from llama_index_meve._instrumentation import dispatcher, emit_trace, has_listeners, phase_observer
-from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, list_unread, nodes_to_passages
+from llama_index_meve._nodes import OPTION_MAP, context_to_nodes, found_passages, list_unread, nodes_to_passages
 from meve.components.verifiers import VerifierLike
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options
 from meve.integrations._rerank_settings import resolve_rerank_config
@@ -153,7 +153,7 @@ class MeVePostprocessor(BaseNodePostprocessor):
             MeveError: as `meve.pipeline.engine.Engine.select`.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
-        passages = nodes_to_passages(each.node for each in nodes)
+        passages = found_passages(each.node for each in nodes)
         fallback = None if self.fallback is None else _FallbackSource(self.fallback, bundle, len(passages))
         context: Context = self.engine.select(
             bundle.query_str, passages, fallback=fallback, observer=phase_observer(), **self._engine_options()

@@ -187,6 +187,9 @@ class MeVeRetriever(BaseRetriever):
     def context(self, query: QueryType, **options: Any) -> Context:
         """Return the verified context for a question: its text, tokens, sufficiency and trace.
 
+        If a retrieved node stands for another object, the context is selected from what the objects return, and the
+        trace tells of that.
+
         Args:
             query: the question; a QueryBundle may hold its embedding, or other texts to embed.
             options: `top_k`, and any value of `meve.RetrieverConfig`, for this call.
@@ -195,6 +198,13 @@ class MeVeRetriever(BaseRetriever):
             MeveError: an unknown option, or an error of retrieval.
         """
         bundle = query if isinstance(query, QueryBundle) else QueryBundle(query)
+        context = self._search(bundle, **options)
+        nodes = context_to_nodes(context)
+        if not _stand_for_others(nodes):
+            return context
+        return self._select(bundle.query_str, super()._handle_recursive_retrieval(bundle, nodes), **options)
+
+    def _search(self, bundle: QueryBundle, **options: Any) -> Context:
         settings = {**self.options, **translate_options(OPTION_MAP, options), "observer": phase_observer()}
         if isinstance(self.retriever, StoreRetriever):
             with query_context(bundle):
@@ -223,7 +233,7 @@ class MeVeRetriever(BaseRetriever):
         if not query_bundle.query_str.strip():
             return []
         try:
-            return context_to_nodes(self.context(query_bundle))
+            return context_to_nodes(self._search(query_bundle))
         except EmptyCorpusError:  # all nodes were removed: an index would return nothing
             return []
 
@@ -245,12 +255,18 @@ class MeVeRetriever(BaseRetriever):
         self, query: str, nodes: list[NodeWithScore], resolved: list[NodeWithScore]
     ) -> list[NodeWithScore]:
         """Verify and budget the nodes that index nodes were resolved to."""
-        if not any(isinstance(each.node, IndexNode) for each in nodes):
-            return resolved
-        passages = nodes_to_passages(each.node for each in resolved)
-        return context_to_nodes(
-            self.retriever.engine.select(query, passages, observer=phase_observer(), **self.options)
-        )
+        return context_to_nodes(self._select(query, resolved)) if _stand_for_others(nodes) else resolved
+
+    def _select(self, query: str, nodes: Sequence[NodeWithScore], **options: Any) -> Context:
+        settings = {**self.options, **translate_options(OPTION_MAP, options)}
+        passages = nodes_to_passages(each.node for each in nodes)
+        context: Context = self.retriever.engine.select(query, passages, observer=phase_observer(), **settings)
+        emit_trace(context)
+        return context
+
+
+def _stand_for_others(nodes: Sequence[NodeWithScore]) -> bool:
+    return any(isinstance(each.node, IndexNode) for each in nodes)
 
 
 def _check_options(owner: type[MeVeRetriever], function: Callable[..., Any], options: Mapping[str, Any]) -> None:

@@ -86,10 +86,16 @@ def test_phase_run_is_open_while_phase_runs(retriever, monkeypatch):
     assert under_way == ["meve.retrieve", "meve.verify"]
 
 
-def test_tool_and_compressor_emit_phase_events(retriever, parts, documents):
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_tool_and_compressor_emit_phase_events(retriever, parts, documents, asynchronous):
     """The tool's retrieval is a child run of the tool's run."""
+
+    def call(runnable, given):
+        config = {"callbacks": [listener]}
+        return asyncio.run(runnable.ainvoke(given, config)) if asynchronous else runnable.invoke(given, config)
+
     listener = Listener()
-    create_meve_tool(retriever).invoke({"query": BLUE}, {"callbacks": [listener]})
+    call(create_meve_tool(retriever), {"query": BLUE})
     assert len(listener.retrievers) == 1
     assert [data["name"] for name, data, _ in listener.events if name == callback_events.PHASE_EVENT] == PHASES
     listener = Listener()
@@ -98,8 +104,9 @@ def test_tool_and_compressor_emit_phase_events(retriever, parts, documents):
     compression = retrievers.ContextualCompressionRetriever(
         base_compressor=MeVeCompressor.make(**parts), base_retriever=stock
     )
-    compression.invoke(BLUE, {"callbacks": [listener]})
+    call(compression, BLUE)
     assert [data["name"] for name, data, _ in listener.events if name == callback_events.PHASE_EVENT] == PHASES
+    assert {run_id for _, _, run_id in listener.events} == {*listener.retrievers}
 
 
 def test_no_listener_creates_no_emitter(retriever, monkeypatch):

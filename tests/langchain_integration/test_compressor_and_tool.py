@@ -57,6 +57,13 @@ def test_documents_without_id_keep_metadata(compressor):
     assert compressor.compress_documents(equal_texts, "  ") == []
 
 
+def test_different_texts_of_one_id_are_kept(compressor):
+    found = [Document(text, id="1") for text in ("A blue sky.", "The blue sea.", "A blue sky.")]
+    assert [(d.id, d.page_content) for d in compressor.compress_documents(found, "blue")] == [
+        ("1", "A blue sky."), ("1", "The blue sea."),
+    ]  # fmt: skip
+
+
 metadatas = st.dictionaries(
     st.text(max_size=5),
     st.none() | st.integers() | st.text(max_size=5) | st.lists(st.integers(), max_size=3),

@@ -6,8 +6,10 @@ pytest.importorskip("langchain")
 
 from langchain.agents.middleware import SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 from langgraph.types import Command
 
+from meve.memory.turns import TurnRules
 from tests.langchain_integration.chat_models import (
     FACT,
     QUESTION,
@@ -59,6 +61,25 @@ def test_unanswered_message_is_never_recorded_for_next_user_of_thread(memory, wa
     call_agent(way, agent, "I like milk.", "shared", "ann")
     assert [r.text for r in memory.list(user_id="bob")] == ["I like tea."]
     assert [r.text for r in memory.list(user_id="ann")] == ["I like milk."]
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke"])
+def test_tool_result_that_ends_a_turn_is_never_recorded_for_next_user_of_thread(memory, way):
+    @tool(return_direct=True)
+    def look_up() -> str:
+        """Looks up."""
+        return "The patient has diabetes."
+
+    def answer(messages):
+        call = {"name": "look_up", "args": {}, "id": str(len(messages))}
+        return AIMessage("Noted.") if "tea" in messages[-1].text else AIMessage("", tool_calls=[call])
+
+    rules = TurnRules(sources={"user": "chat_user", "tool": "api_result"})
+    agent = make_agent(memory, ScriptedChatModel(answer=answer), tools=[look_up], remember=rules)
+    call_agent(way, agent, "What do I have?", "shared", "ann")
+    call_agent(way, agent, "I like tea.", "shared", "bob")
+    assert [r.text for r in memory.list(user_id="bob")] == ["I like tea."]
+    assert [r.text for r in memory.list(user_id="ann")] == ["The patient has diabetes."]
 
 
 def test_user_who_resumes_turn_records_nothing_of_it(memory):

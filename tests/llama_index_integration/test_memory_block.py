@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 from llama_index.core.memory import Memory
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from llama_index_meve import MeVeChatStore, MeVeMemoryBlock
+from llama_index_meve._seen_messages import SeenMessages
 from meve.errors import ConfigurationError, MemoryLostWarning, ModelError, ValidationError
 from meve.memory import GovernedMemory
 from meve.memory._recall.formatting import HEADER
@@ -103,6 +105,38 @@ async def test_statements_are_remembered_once_when_seen(memory):
     assert fact_sessions(memory) == {CAT: "s", "I have a dog.": "t"}
     await make_block(memory, remember=None).aget([user("I live in Oslo.")], session_id="s")
     assert "I live in Oslo." not in fact_sessions(memory)
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+async def test_statement_that_the_user_makes_again_is_remembered_again(memory, clock, flushed):
+    said = ["Always answer in German.", "You don't have to answer in German any more.", "Always answer in German."]
+    limits = {"token_limit": 100, "chat_history_token_ratio": 0.7, "token_flush_size": 20} if flushed else {}
+    chat = stock_memory(memory, make_block(memory), **limits)
+    for text in said:
+        clock.advance(timedelta(hours=1))
+        await chat.aput(user(text))
+        for _ in range(2):
+            await chat.aget(input=text)  # as agents do: the question is in the history, too
+        await chat.aput(model(" ".join(["I will keep that in mind."] * (5 if flushed else 1))))
+    assert (len(await chat.aget_all(MessageStatus.ACTIVE)) < 2 * len(said)) == flushed
+    assert [record.text for record in memory.list(user_id="alice", include_superseded=True)] == said
+
+
+async def test_seen_messages_of_another_part_of_the_conversation_are_not_new(memory):
+    seen = SeenMessages()
+
+    def name_new(*digests, session="s"):
+        new = seen.find_new(session, digests)
+        seen.note(session, digests, new)
+        return [each.name for each in new]
+
+    assert name_new("a", "b", "b", "a") == ["a", "b", "a-2"]
+    assert name_new("b", "a", "c") == ["c"]
+    assert name_new("b", "a") == name_new("b") == []  # flushed from short-term memory
+    assert name_new("a", "c", "b") == ["b-2"]
+    assert name_new("b", "c", "a") == ["c-2", "a-3"]
+    assert name_new("c", "b") == []  # not what follows: nothing is taken for new that may be old
+    assert name_new("a", session="t") == ["a"]
 
 
 async def test_answer_is_judged_once_when_seen(memory):

@@ -56,6 +56,19 @@ def test_async_calls_run_in_the_thread_of_the_memory(memory):
     assert "Rex" in asyncio.run(tools["recall"].acall(query=QUESTION)).content
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("update", {"id": "x"}, "The call failed: text: Field required"),
+        ("recall", {"question": QUESTION}, "The call failed: query: Field required"),
+        ("remember", {"text": 5}, "The call failed: text: Input should be a valid string, got 5"),
+    ],
+)
+def test_model_is_told_which_argument_is_missing_or_wrong(memory, name, arguments, told):
+    tool = build_tools(memory)[name]
+    assert tool.call(**arguments).content == asyncio.run(tool.acall(**arguments)).content == told
+
+
 def test_invalid_arguments_are_refused(memory):
     with pytest.raises(ConfigurationError, match="names must be a list"):
         create_memory_tools(memory, "ann", names=["erase"])

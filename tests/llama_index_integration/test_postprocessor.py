@@ -117,6 +117,14 @@ def test_duplicate_ids_are_returned_once(parts, nodes):
     assert len(run_both(MeVePostprocessor.make(**parts), twice)) == 1
 
 
+def test_different_texts_of_one_id_are_kept(parts):
+    found = [NodeWithScore(node=TextNode(id_="1", text=text)) for text in ("A blue sky.", "The blue sky falls.")]
+    selected = run_both(MeVePostprocessor.make(**parts), found)
+    assert [(each.node.node_id, each.node.text) for each in selected] == [
+        ("1", "A blue sky."), ("1", "The blue sky falls."),
+    ]  # fmt: skip
+
+
 def test_fallback_is_queried_only_if_too_few_nodes_are_verified(parts, nodes, retrieved):
     other = RecordingRetriever(nodes[:1])
     postprocessor = MeVePostprocessor.make(fallback=other, **parts)

@@ -13,7 +13,7 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugH
 from llama_index.core.schema import IndexNode, MetadataMode, TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
 
-from llama_index_meve import MeVeRetriever
+from llama_index_meve import MeVeRetriever, create_meve_tool
 from llama_index_meve._instrumentation import MeVeTraceEvent
 from llama_index_meve._nodes import node_to_passage
 from llama_index_meve._vector_stores import IndexStore, make_store
@@ -153,6 +153,19 @@ class TestOverNodes:
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky " + "word " * 300))
         retriever = MeVeRetriever.from_nodes([stands], max_tokens=10, objects=[stands], **parts)
         assert sum(len(each.node.get_content().split()) for each in retriever.retrieve(BLUE)) <= 10
+
+    def test_tool_and_context_hold_what_an_index_node_stands_for(self, parts):
+        stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="The blue sky of Oslo."))
+        nodes = [stands, node("sea", "The sea is blue.")]
+        retriever = MeVeRetriever.from_nodes(nodes, objects=[stands], **parts)
+        retrieved = [each.node.get_content() for each in retriever.retrieve(BLUE)]
+        assert retrieved == ["The blue sky of Oslo.", "The sea is blue."]
+        assert [each.passage.text for each in retriever.context(BLUE).passages] == retrieved
+        assert [each.passage.text for each in retriever.context(BLUE, top_k=1).passages] == ["The blue sky of Oslo."]
+        tool = create_meve_tool(retriever)
+        for shown in (tool.call(query=BLUE), asyncio.run(tool.acall(query=BLUE))):
+            assert "The blue sky of Oslo." in shown.content
+            assert "table" not in shown.content
 
     def test_verbose_prints_the_entered_object(self, parts, capsys):
         stands = IndexNode(text="blue sky table", index_id="t", obj=TextNode(text="blue sky"))
