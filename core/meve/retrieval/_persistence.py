@@ -200,12 +200,12 @@ def load_engine(
 def _is_calibrated_by(saved: Calibration, judge: Verifier, *, is_object: bool) -> bool:
     """Return whether an index's calibration counts instead of the verifier's own.
 
-    An object keeps a calibration that was fitted, and so does a model by name whose own is of the same pairs, since it
-    may be newer than the index.
+    An object takes one that `calibrate` fitted for the index, unless it has a fitted one. A model by name keeps its own
+    if that is of the same pairs, since it may be newer than the index.
     """
     was, now = saved.to_dict(), judge.calibration.to_dict()
     if is_object:
-        return bool(was.get("pairs")) and not now.get("pairs")
+        return bool(was.get("pairs")) and not was.get("fitted_on") and not now.get("pairs")  # a model's is named
     return not was.get("fitted_on") or was["fitted_on"] != now.get("fitted_on")
 
 
