@@ -47,6 +47,14 @@ def test_page_returns_messages_in_order_within_bounds(memory):
     assert message_texts(memory, limit=0) == []
 
 
+def test_one_id_for_two_messages_is_an_error_and_for_the_same_one_is_none(memory):
+    with pytest.raises(ValidationError, match="ids must name each message once, got 'q'"):
+        add_messages(memory, "a", "b", ids=["q", "q"])
+    assert message_texts(memory) == []
+    assert add_messages(memory, "a", "a", "c", ids=["q", "q", None])[:2] == ["q", "q"]
+    assert message_texts(memory) == ["a", "c"]
+
+
 def test_places_are_stable_and_never_reused(memory):
     add_messages(memory, *"abc")
     before = {m.id: m.place for m in memory.messages.page("s", user_id="alice")}

@@ -78,7 +78,7 @@ class Messages:
             archived: whether they are archived at once.
             ttl: how long they live; None for as long as turns of a conversation.
             ids: their ids among the user's records, None for new ones. A message whose id the session contains isn't
-                added again.
+                added again; different messages with one id are an error.
             reason: for the audit log; must hold no content.
 
         Returns:
@@ -93,7 +93,9 @@ class Messages:
         if drafts:
             new: dict[str, StoredRecord] = {}
             for each in drafts:
-                new.setdefault(each.record.id, each)
+                first = new.setdefault(each.record.id, each).record
+                if first.metadata != each.record.metadata:
+                    raise ValidationError(f"ids must name each message once, got {first.id!r:.80} for different ones")
             with self._runtime.store.writing() as transaction:
                 for known in transaction.records(RecordQuery(user=user, archived=None, ids=tuple(new))):
                     if self._find_in_session(transaction, user, known.record, drafts[0].record):
