@@ -44,15 +44,15 @@ class SeenMessages:
         window = [digests[place] for place in places]
         with self._lock:
             known = _count_known(self._windows.get(session, []), window)
-            said, found = Counter(window[:known]), []
+            counts, new = Counter(window[:known]), []
             for place, digest in zip(places[known:], window[known:], strict=True):
-                said[digest] += 1
-                while known and (session, _name(digest, said[digest])) in self._names:
-                    said[digest] += 1
-                name = _name(digest, said[digest])
+                counts[digest] += 1
+                while known and (session, _name(digest, counts[digest])) in self._names:
+                    counts[digest] += 1
+                name = _name(digest, counts[digest])
                 if (session, name) not in self._names:
-                    found.append(NewMessage(place, name))
-        return found
+                    new.append(NewMessage(place, name))
+        return new
 
     def note(self, session: str | None, digests: Sequence[str], new: Sequence[NewMessage]) -> None:
         """Keep in mind that these messages were seen; `new` are those that `find_new` returned for them."""

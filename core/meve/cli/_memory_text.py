@@ -36,7 +36,7 @@ def _describe(record: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[s
 
 
 def _text_of(record: Mapping[str, Any]) -> str:
-    """Return the text of a memory; of a message and an item, which are searched by less or by nothing, all values."""
+    """Return the text of a memory, and all values of a message or an item, whose text for searches may be empty."""
     from meve.memory.items.item import named_texts
 
     kept = {"message": record["metadata"], "item": record["metadata"].get("value", {})}

@@ -86,7 +86,7 @@ class Record:
     sources: Mapping[str, SourceRecord]
 
     def without_hashes(self) -> "Record":
-        """Return a record after which all files are read again, in a later run too if they can't be read in this."""
+        """Return the record without hashes, so that each file is read again: in this run, or else in a later one."""
         sources = {name: replace(record, sha256="", mtime_ns=0) for name, record in self.sources.items()}
         return replace(self, sources=sources)
 

@@ -144,8 +144,8 @@ class MemoryTools:
         return functions[name](caller, *arguments)
 
     def _remember(self, caller: ToolCaller, text: str) -> ToolResult:
-        told = [self.memory.clock.now().date().isoformat(), _normalize(text), *self._scopes.values()]
-        record_id = f"fact-{hashlib.sha256(' '.join(told).encode(errors='replace')).hexdigest()[:16]}"
+        parts = [self.memory.clock.now().date().isoformat(), _normalize(text), *self._scopes.values()]
+        record_id = f"fact-{hashlib.sha256(' '.join(parts).encode(errors='replace')).hexdigest()[:16]}"
         try:
             record = self._add(caller, text, record_id)
         except DuplicateIdError:

@@ -256,7 +256,7 @@ class AuditRules(_PolicySection):
     """What the audit log holds."""
 
     pseudonyms: bool = False
-    """Whether the log shows a keyed hash in place of the user's id if no user is asked for; it needs an `audit_key`."""
+    """Whether a read of the log that names no user shows a keyed hash instead of ids; it needs an `audit_key`."""
 
 
 def _default_classes() -> dict[PolicyClass, ClassRule]:

@@ -34,7 +34,7 @@ class Run:
     duplicates: set[str] = field(default_factory=set)
     """The ids of candidates that were dropped as duplicates, or because another contradicts them."""
     copies: list[Dropped] = field(default_factory=list)
-    """What phase 4 dropped: copies of better candidates, and what another one contradicts."""
+    """The candidates that phase 4 dropped: copies of better ones, and those that another one contradicts."""
     find_reason: Callable[[Candidate], str] | None = None
     """Returns why phase 4 drops a candidate, or nothing; None if it has dropped all of these."""
     corrections: dict[str, str] = field(default_factory=dict)

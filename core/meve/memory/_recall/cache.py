@@ -40,7 +40,7 @@ class RecallCache:
         self.hits = 0
         self.misses = 0
         self.drops = 0
-        """How often recalls were dropped."""
+        """The number of calls of `drop`."""
 
     def _reset(self) -> None:
         self._recalls = LRUCache(self._recalls.maxsize)
