@@ -28,6 +28,7 @@ from meve.errors import (
 )
 from meve.retrieval._snapshot import MANIFEST, read_manifest
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
+from meve.testing.tiny_models import save_tiny_model
 from tests.fake_components import make_components
 from tests.retrieval import saving_child
 from tests.warm_process import warm_process
@@ -194,6 +195,30 @@ def test_given_verifier_that_was_never_fitted_takes_the_calibration_of_the_index
     own = PlattCalibration(slope=9.0, pairs=40)
     kept = Retriever.load(tmp_path / "index", **make_components(verifier=OverlapVerifier(own)))
     assert kept.verifier.calibration == own
+
+
+def test_loaded_index_embeds_with_the_prompts_that_it_was_made_with(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
+
+    folder = save_tiny_model(tmp_path / "model", kind="encoder")
+    embedder = SentenceTransformerEmbedder.from_name(str(folder), query_prompt="what ", passage_prompt="")
+    make_retriever(embedder=embedder).save(tmp_path / "index")
+    parts = make_components()
+    del parts["embedder"]
+    again = Retriever.load(tmp_path / "index", **parts).embedder
+    assert again.prompts == embedder.prompts == {"query_prompt": "what ", "passage_prompt": ""}
+    assert again.embed_query("moon").tolist() == embedder.embed_query("moon").tolist()
+
+
+@pytest.mark.parametrize("prompts", [[], {"query_prompt": 1}, {"device": "cuda"}])
+def test_prompts_of_an_index_are_texts(tmp_path, prompts):
+    make_retriever().save(tmp_path / "index")
+    manifest = json.loads((tmp_path / "index" / MANIFEST).read_text())
+    manifest["embedder"]["prompts"] = prompts
+    (tmp_path / "index" / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(IndexCorruptError, match=r"prompts of an index must be texts|manifest"):
+        Retriever.load(tmp_path / "index", **make_components())
 
 
 def test_custom_index_is_loaded_by_the_given_reader(tmp_path):

@@ -19,6 +19,7 @@ from meve.retrieval._server_corpus import postgres
 from meve.retrieval._server_corpus.records import About
 from meve.testing.corpus_contract import LOW, CorpusContract
 from meve.testing.fakes import WordCounter, WordEmbedder
+from meve.testing.tiny_models import save_tiny_model
 from tests.fake_components import make_components
 
 CHILD = Path(__file__).with_name("adding_child.py")
@@ -101,6 +102,19 @@ def test_reopened_collection_brings_its_models_and_passages(url, make_over):
             make_over(url, "docs", **options)
     other = make_over(url, "other", **make_components())
     assert len(other) == 0, "collections are apart"
+
+
+def test_reopened_collection_brings_the_prompts_of_its_embedder(url, make_over, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
+
+    folder = save_tiny_model(tmp_path / "model", kind="encoder")
+    embedder = SentenceTransformerEmbedder.from_name(str(folder), query_prompt="what ")
+    make_over(url, "docs", **make_components(embedder=embedder)).close()
+    parts = make_components()
+    del parts["embedder"]
+    again = make_over(url, "docs", **parts)
+    assert again.embedder.prompts == {"query_prompt": "what "}
 
 
 def test_collection_of_an_earlier_version_keeps_its_analyzer(url, make_over, monkeypatch):

@@ -14,7 +14,7 @@ from meve._json_limits import NESTING, is_nested_deeper, parse_json
 from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.probability_maps import calibration_from_dict
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import are_prompts, find_prompts, resolve_embedder
 from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
@@ -56,6 +56,8 @@ class SavedIndex:
     calibration: Calibration
     tokens: str
     generation: str
+    prompts: dict[str, str] = field(default_factory=dict)
+    """The prompts that the embedder was given."""
     evidence: EvidenceModel | None = None
     """The evidence model that was calibrated for this index."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +79,12 @@ def save_corpus(
         "passages": len(corpus),
         "next_row": corpus.next_row,
         "next_id": corpus.next_id,
-        "embedder": {"name": embedder.name, "dimension": embedder.dimension, "similarity": embedder.similarity},
+        "embedder": {
+            "name": embedder.name,
+            "dimension": embedder.dimension,
+            "similarity": embedder.similarity,
+            "prompts": find_prompts(embedder),
+        },
         "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
         "evidence": evidence.to_dict() if isinstance(evidence, EvidenceModel) else None,
         "tokens": {"name": engine.tokens.name},
@@ -137,11 +144,14 @@ def _read(
     corpus.next_id = max(corpus.next_row, _check_number(about["next_id"], "next_id"))
     for part in ("embedder", "verifier", "tokens"):
         check_name(about[part]["name"], part)
+    if not are_prompts(prompts := about["embedder"].get("prompts", {})):
+        raise IndexCorruptError(f"the prompts of an index must be texts by the name of the argument, got {prompts!r:.80}")
     return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),
         embedder=about["embedder"]["name"],
         dimension=about["embedder"]["dimension"],
+        prompts=prompts,
         verifier=about["verifier"]["name"],
         calibration=calibration_from_dict(about["verifier"]["calibration"]),
         tokens=about["tokens"]["name"],
@@ -182,7 +192,11 @@ def load_engine(
         IndexMismatchError: an embedder that makes other vectors, or a tokenizer of another name.
         ModelError: a model or a tokenizer that isn't available.
     """
-    own_embedder = resolve_embedder(saved.embedder if embedder is None else embedder, local_files_only=embedder is None)
+    own_embedder = (
+        resolve_embedder(saved.embedder, local_files_only=True, prompts=saved.prompts)
+        if embedder is None
+        else resolve_embedder(embedder)
+    )
     check_embedder(path, saved, own_embedder)
     judge = resolve_verifier(
         saved.verifier if verifier is None else verifier, own_embedder, local_files_only=verifier is None

@@ -1,5 +1,6 @@
 """Embedders turn text into vectors. Importing this package loads no model and no framework."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from meve._extras import Needs
@@ -14,12 +15,18 @@ ACCURATE, FAST = "minilm", "static"
 millisecond for a text, where many texts are embedded while somebody waits."""
 MAX_NAME = 4_096
 """The most characters of a model's name or folder."""
+PROMPTS = ("query_prompt", "passage_prompt")
+"""The arguments of a sentence-transformers embedder for the texts put before a query and a passage."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
 
 def resolve_embedder(
-    embedder: Embedder | str | None = None, *, default: str = ACCURATE, local_files_only: bool = False
+    embedder: Embedder | str | None = None,
+    *,
+    default: str = ACCURATE,
+    local_files_only: bool = False,
+    prompts: Mapping[str, str] | None = None,
 ) -> Embedder:
     """Return the embedder for a setting.
 
@@ -31,6 +38,8 @@ def resolve_embedder(
             `name` resolves to the same embedder.
         default: the name for None.
         local_files_only: whether to never contact a hub.
+        prompts: `query_prompt` and `passage_prompt` for a sentence-transformers model, such as an embedder's `prompts`;
+            None for the model's own.
 
     Raises:
         ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
@@ -64,7 +73,18 @@ def resolve_embedder(
         return StaticEmbedder.from_folder(embedder)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
-    return SentenceTransformerEmbedder.from_name(embedder, local_files_only=local_files_only)
+    return SentenceTransformerEmbedder.from_name(embedder, local_files_only=local_files_only, **prompts or {})
+
+
+def find_prompts(embedder: object) -> dict[str, str]:
+    """Return the prompts that a sentence-transformers embedder was given, for `resolve_embedder`; {} for others."""
+    prompts = getattr(embedder, "prompts", None)
+    return dict(prompts) if are_prompts(prompts) else {}
+
+
+def are_prompts(value: object) -> bool:
+    """Return whether a value is a dictionary of prompts as `resolve_embedder` takes it."""
+    return isinstance(value, dict) and all(side in PROMPTS and isinstance(p, str) for side, p in value.items())
 
 
 def embedder_needs(name: str | None) -> Needs:

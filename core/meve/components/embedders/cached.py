@@ -6,6 +6,7 @@ import numpy as np
 
 from meve._vectors import validate_vectors
 from meve.components._text_cache import TextCache
+from meve.components.embedders import find_prompts
 from meve.ports import Embedder
 from meve.types import FloatArray
 
@@ -24,6 +25,7 @@ class CachedEmbedder:
     def __init__(self, inner: Embedder, cache_size: int = CACHE_SIZE) -> None:
         self.inner = inner
         self.name, self.similarity = inner.name, inner.similarity
+        self.prompts = find_prompts(inner)
         self._cache = TextCache[FloatArray](cache_size)
 
     @property

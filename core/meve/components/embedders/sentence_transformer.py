@@ -63,6 +63,9 @@ class SentenceTransformerEmbedder:
             raise ConfigurationError(f"batch_size must be at least 1, got {batch_size}")
         self._model = model
         self.name = name
+        given = {"query_prompt": query_prompt, "passage_prompt": passage_prompt}
+        self.prompts = {side: prompt for side, prompt in given.items() if prompt is not None}
+        """The prompts that were given, by argument; an index stores them beside the name."""
         self._batch_size = batch_size
         self._lock = threading.Lock()
         self.similarity = _similarity(model, name)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import find_prompts, resolve_embedder
 from meve.components.lexical.analyzers import resolve_analyzer
 from meve.components.tokenizers import resolve_tokens
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
@@ -32,6 +32,7 @@ def open_corpus(url: str, collection: str, options: EngineOptions) -> tuple[Engi
                     dimension=embedder.dimension,
                     similarity=embedder.similarity,
                     tokens=engine.tokens.name,
+                    prompts=find_prompts(embedder),
                 )
             )
         else:
@@ -52,7 +53,7 @@ def _complete(options: EngineOptions, about: About) -> EngineOptions:
     chosen: dict[str, Any] = dict(options)
     if chosen.get("embedder") is None:
         check_name(about.embedder, "embedder")
-        chosen["embedder"] = resolve_embedder(about.embedder, local_files_only=True)
+        chosen["embedder"] = resolve_embedder(about.embedder, local_files_only=True, prompts=about.prompts)
     if chosen.get("tokens") is None:
         check_name(about.tokens, "tokens")
         chosen["tokens"] = resolve_tokens(about.tokens, local_files_only=True)

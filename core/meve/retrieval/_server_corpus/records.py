@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, Self
 
+from meve.components.embedders import are_prompts
 from meve.errors import IndexCorruptError
 from meve.filters import Filter
 from meve.types import FloatArray, Passage
@@ -23,6 +24,8 @@ class About:
     tokens: str
     analyzer: str = "search_words"
     """The name of the analyzer in `meve.components.lexical.analyzers` that finds its words."""
+    prompts: dict[str, str] = field(default_factory=dict)
+    """The prompts that the embedder was given."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready data."""
@@ -38,9 +41,11 @@ class About:
         if data.get("format") == 1:  # made before analyzers had a name there
             data = {**data, "format": 2, "analyzer": "content_words"}
         kinds = {"format": int, "embedder": str, "dimension": int, "similarity": str, "tokens": str, "analyzer": str}
-        if any(type(data.get(key)) is not kind for key, kind in kinds.items()) or data["format"] != 2:
+        prompts = data.get("prompts", {})
+        is_known = all(type(data.get(key)) is kind for key, kind in kinds.items()) and are_prompts(prompts)
+        if not is_known or data["format"] != 2:
             raise IndexCorruptError(f"{name} isn't described as this version of meve does: {data!r:.200}")
-        return cls(**{key: data[key] for key in kinds if key != "format"})
+        return cls(**{key: data[key] for key in kinds if key != "format"}, prompts=prompts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
