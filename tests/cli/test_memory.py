@@ -331,6 +331,22 @@ def test_audit_log_is_listed_and_verified(filled, tmp_path):
     assert "entry 2 was altered" in broken.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["memory", "audit", "--file", "m.db", "--head", "--user", "alice"], "--user"),
+        (["memory", "audit", "--file", "m.db", "--head", "--changes"], "--changes"),
+        (["memory", "certificate", "--file", "m.db", "--check", "c.json", "--since", "7d"], "--since"),
+        (["memory", "certificate", "--file", "m.db", "--check", "c.json", "m1"], "id"),
+        (["serve", "--memory", "memory.db", "--stdio", "--port", "80"], "--port"),
+    ],
+)
+def test_option_that_another_one_ignores_is_refused(meve, arguments, option):
+    result = meve(*arguments)
+    assert result.exit_code == 2
+    assert f"{option} doesn't go with" in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_kept_head_shows_that_the_end_of_the_log_is_gone(meve, filled, tmp_path):
     (tmp_path / "older").mkdir()
     for name in ("memory.db", "memory.db.keys"):

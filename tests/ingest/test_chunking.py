@@ -255,6 +255,19 @@ def test_text_before_first_heading_is_titled_by_file():
     assert chunker().split(text, "markdown", "docs/a.md", "Page")[0].title == "Page"
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ('Set-up <a name="set-up"></a>', "Set-up"),
+        ('<img src="a.svg" alt="x"/> H<sub>2</sub>O<!-- old -->', "H2O"),
+        ("The --config <file> option", "The --config <file> option"),
+        ("`<b>` and <B class=x>bold</B>", "<b> and bold"),
+    ],
+)
+def test_title_holds_no_inline_html_but_placeholders(heading, title):
+    assert [h.title for h in markdown_outline(f"# {heading}\n\nWords.\n").headings] == [title]
+
+
 def test_heading_lookalikes_are_ignored():
     text = "---\nname: x\n---\n\n# Real *one*\n\n```\n# code\n```\n\n> # quoted\n\n- # listed\n\nSecond\n------\n"
     assert [(h.level, h.title) for h in markdown_outline(text, 3).headings] == [(1, "Real one"), (2, "Second")]

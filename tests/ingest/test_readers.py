@@ -254,6 +254,20 @@ def test_row_keeps_its_own_source():
 
 
 @pytest.mark.parametrize(
+    ("keys", "name", "kept"),
+    [
+        ('"id": "a", "_id": "b"', "a", {"_id": "b"}),
+        ('"id": null, "_id": "b"', "b", {}),
+        ('"_id": "b"', "b", {}),
+    ],
+)
+def test_second_id_of_a_row_is_metadata(keys, name, kept):
+    ((passage,), ()) = read_jsonl_passages(f'{{"text": "x", "metadata": null, {keys}}}', "f.jsonl")
+    assert passage.id == name
+    assert {key: value for key, value in passage.metadata.items() if key in ("id", "_id")} == kept
+
+
+@pytest.mark.parametrize(
     ("line", "complaint"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes at column 2"),
@@ -264,7 +278,7 @@ def test_row_keeps_its_own_source():
         ('{"text": "x", "id": true}', "'id' is True: give some text or a whole number"),
         ('{"text": "x", "id": ""}', "'id' is '': give some text or a whole number"),
         ('{"text": "x", "title": 3}', "'title' must be text, got int"),
-        ('{"text": "x", "metadata": [1]}', "'metadata' is list: give an object"),
+        ('{"text": "x", "metadata": []}', "'metadata' is list: give an object"),
         ('{"text": "x", "n": NaN}', "NaN is not valid JSON"),
         ('{"text": "x", "n": 1e999}', "Out of range float values are not JSON compliant"),
         ('{"text": "\\ud800"}', "a lone surrogate, which is invalid in UTF-8"),

@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from meve.testing.fakes import WordEmbedder
-from tests.memories import open_memory
+from tests.memories import Interrupted, open_memory
 
 TEXT = "Zyxomma petiolatum flies over the pond at dusk."
 QUESTION = "What flies over the pond at dusk?"
@@ -58,19 +57,8 @@ def test_erased_record_is_in_no_cache(memory, clock, days, erase):
     assert TEXT not in memory.search(QUESTION, user_id="alice").text
 
 
-class Interrupted(WordEmbedder):
-    """Calls a function before it embeds a query, as if another thread were faster."""
-
-    meanwhile = None
-
-    def embed_query(self, query):
-        if self.meanwhile is not None:
-            self.meanwhile()
-        return super().embed_query(query)
-
-
 @pytest.mark.parametrize("way", ["delete", "delete_shared", "update"])
-def test_record_that_is_erased_during_a_search_is_in_no_cache(file, clock, way):
+def test_record_that_is_erased_during_a_search_is_neither_cached_nor_returned(file, clock, way):
     embedder = Interrupted()
     with open_memory(file, clock=clock, embedder=embedder) as memory:
         if way == "delete_shared":
@@ -82,9 +70,23 @@ def test_record_that_is_erased_during_a_search_is_in_no_cache(file, clock, way):
             "delete_shared": lambda: memory.delete_shared("s"),
             "update": lambda: memory.update("s", user_id="alice", text="Gone."),
         }[way]
-        memory.search(QUESTION, user_id="alice")
-        embedder.meanwhile = None
+        recall = memory.search(QUESTION, user_id="alice")
+        assert embedder.meanwhile is None, "the search embedded its query"
+        assert TEXT not in recall.text
         assert find_text(memory) == []
+        if way != "update":
+            assert not memory.audit.events(record_id="s", action="retrieve"), (
+                "what wasn't returned isn't logged as such"
+            )
+
+
+def test_instruction_that_is_erased_during_a_search_does_not_stand_in_its_prompt(file, clock):
+    embedder = Interrupted()
+    with open_memory(file, clock=clock, embedder=embedder) as memory:
+        memory.add("Always answer in verse.", user_id="alice", id="s", policy_class="instruction")
+        assert memory.search(QUESTION, user_id="alice").standing
+        embedder.meanwhile = lambda: memory.delete("s", user_id="alice")
+        assert not memory.search("What else flies?", user_id="alice").standing
 
 
 @pytest.mark.parametrize("way", ["delete", "put", "delete_namespace", "delete_shared"])

@@ -7,6 +7,7 @@ import pytest
 from meve.errors import UnknownIdError
 from meve.memory.records import user_key
 from meve.routing import MemoryRouter, RouterConfig, Tier
+from tests.memories import Interrupted, open_memory
 from tests.routing.conftest import Script
 
 QUESTIONS = ("What is my name?", "Where is Bob's secret lake?", "How many times did I go hiking to a secret lake?",
@@ -71,6 +72,18 @@ def test_expired_and_erased_memories_are_not_read(memory, clock):
         assert [r.text for r in router.recall("How many times did I go hiking?", tier=tier).records] == [
             "I went hiking to the cave."
         ]
+
+
+def test_memory_that_is_erased_during_the_searches_is_not_handed_out(file, clock):
+    embedder = Interrupted()
+    with open_memory(file, clock=clock, embedder=embedder) as memory:
+        memory.add("I went hiking to the castle.", user_id="alice", id="castle", source="chat_user")
+        router = MemoryRouter(memory, user_id="alice")
+        embedder.meanwhile = lambda: memory.delete("castle", user_id="alice")
+        recall = router.recall("Where did I go hiking?")
+        assert embedder.meanwhile is None, "the search embedded its query"
+        assert "castle" not in recall.text
+        assert not memory.audit.events(record_id="castle", action="retrieve")
 
 
 def test_private_memories_are_read_only_if_the_search_includes_them(memory):

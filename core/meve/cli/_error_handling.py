@@ -52,6 +52,15 @@ def handle_errors(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def refuse_ignored(context: typer.Context, by: str, *names: str) -> None:
+    """Raise BadParameter if the command line gives one of these parameters, which the option `by` ignores."""
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            parameter = next(each for each in context.command.params if each.name == name)
+            raise typer.BadParameter(f"{parameter.opts[0]} doesn't go with {by}: leave out one of them")
+
+
 class Command(TyperCommand):
     """A command whose error for an unknown option names the nearest one, and all that the command has."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from meve.cli._error_handling import refuse_ignored
 from meve.cli._memory_options import (
     AnyUser,
     AsJson,
@@ -33,6 +34,7 @@ ALTERED_RECORDS = 4
 
 
 def audit(
+    context: typer.Context,
     file: File,
     user: AnyUser = None,
     action: Annotated[list[str] | None, typer.Option(help="Only this action, such as add; may be repeated.")] = None,
@@ -48,6 +50,8 @@ def audit(
 
     A recall has an entry for each memory that it handed out.
     """
+    if head:
+        refuse_ignored(context, "--head", "user", "action", "since", "record", "changes")
     with open_memory(file, policy, key) as governed_memory:
         if head:
             end = governed_memory.audit.head()

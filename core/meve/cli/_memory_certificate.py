@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from meve.cli._error_handling import refuse_ignored
 from meve.cli._memory_options import AsJson, File, KeyFile, PolicyFile, open_memory, parse_span, parse_user
 from meve.cli._render import format_count, print_line, write_json
 
@@ -14,6 +15,7 @@ INVALID_CERTIFICATE = 4
 
 
 def certificate(
+    context: typer.Context,
     file: File,
     user: Annotated[
         str | None, typer.Option(help="The user's id; write a whole number as int:42.", metavar="ID")
@@ -39,6 +41,8 @@ def certificate(
 
     if (user is None) == (check is None):
         raise typer.BadParameter("give either --user or --check")
+    if check is not None:
+        refuse_ignored(context, "--check", "id", "since", "to")
     signing = None if sign is None else _read(sign)
     with open_memory(file, policy, key) as governed_memory:
         if check is None:

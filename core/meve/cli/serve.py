@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from meve._extras import require
-from meve.cli._error_handling import handle_errors
+from meve.cli._error_handling import handle_errors, refuse_ignored
 from meve.cli._index_place import Collection, load_index
 from meve.cli._memory_options import (
     KeyFile,
@@ -88,6 +88,8 @@ def serve(
         return
     from meve.service.server.server import NEEDS
 
+    if stdio:
+        refuse_ignored(context, "--stdio", "host", "port", "allow_host", "rate", "burst")
     require("meve serve", NEEDS)
     from meve.service.server.limits import ServerLimits
     from meve.service.server.operations import Caller, Operations

@@ -14,6 +14,9 @@ ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
 LABEL = re.compile(r"^[ \t]*\.\. _.*$", re.MULTILINE)
 """A label, or the address of a link, in reStructuredText."""
+_TAGS = "a abbr b big br code del em font i img ins kbd mark picture s small source span strike strong sub sup tt u"
+INLINE_TAG = re.compile(rf"<!--.*?-->|</?(?:{_TAGS.replace(' ', '|')})(?:[\s/][^>]*)?>", re.IGNORECASE | re.DOTALL)
+"""A comment, or a tag that formats words or marks a place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +81,15 @@ def markdown_outline(text: str, front: int = 0) -> Outline:
             first = above if rows[above].strip() else first
         start, body = lines[first], lines[min(token.map[1], len(lines) - 1)]
         (words,) = _parser().parseInline(inline.content)
-        plain = "".join(" " if child.type == "softbreak" else child.content for child in words.children or ())
+        plain = "".join(_read_token(child.type, child.content) for child in words.children or ())
         title = " ".join(plain.split())
         headings.append(Heading(level=int(token.tag[1:]), title=title, start=start, body=body))
     return Outline(headings)
+
+
+def _read_token(kind: str, content: str) -> str:
+    """Return the text of a part of a heading: of an HTML tag none, but of a placeholder such as `<file>` all."""
+    return " " if kind == "softbreak" else INLINE_TAG.sub("", content) if kind == "html_inline" else content
 
 
 def rst_outline(text: str) -> Outline:

@@ -70,10 +70,10 @@ def _read_row(row: Mapping[str, Any], source: str, number: int) -> Passage:
     text = row[key]
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{key!r} is {'blank' if isinstance(text, str) else type(text).__name__}: give it some text")
-    extra = row.get("metadata") or {}
+    extra = {} if row.get("metadata") is None else row["metadata"]
     if not isinstance(extra, dict):
         raise ValueError(f"'metadata' is {type(extra).__name__}: give an object")
-    others = {name: value for name, value in row.items() if name not in {key, "id", "_id", "title", "metadata"}}
+    others = {name: value for name, value in row.items() if name not in {key, "id", _id_key(row), "title", "metadata"}}
     metadata = {"source": source, "line": number, "kind": "jsonl", **others, **extra}
     if is_nested_deeper(metadata, METADATA_NESTING):
         raise ValueError(f"metadata must be nested at most {METADATA_NESTING} levels deep")
@@ -81,12 +81,16 @@ def _read_row(row: Mapping[str, Any], source: str, number: int) -> Passage:
 
 
 def _read_id(row: Mapping[str, Any], source: str, number: int) -> str:
-    given = row.get("id", row.get("_id"))
+    given = row.get(_id_key(row))
     if given is None:
         return f"{source}#{number}"
     if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
         raise ValueError(f"'id' is {given!r}: give some text or a whole number")
     return str(given)
+
+
+def _id_key(row: Mapping[str, Any]) -> str:
+    return "id" if row.get("id") is not None or "_id" not in row else "_id"
 
 
 def _read_title(row: Mapping[str, Any]) -> str:

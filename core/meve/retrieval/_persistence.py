@@ -145,7 +145,9 @@ def _read(
     for part in ("embedder", "verifier", "tokens"):
         check_name(about[part]["name"], part)
     if not are_prompts(prompts := about["embedder"].get("prompts", {})):
-        raise IndexCorruptError(f"the prompts of an index must be texts by the name of the argument, got {prompts!r:.80}")
+        raise IndexCorruptError(
+            f"the prompts of an index must be texts by the name of the argument, got {prompts!r:.80}"
+        )
     return SavedIndex(
         corpus=corpus,
         config=RetrieverConfig.from_dict(about["config"]),

@@ -1,21 +1,20 @@
 """Searches one user's memory for a router, and logs only what is handed out."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from meve._telemetry import count
 from meve.errors import QueryError
 from meve.memory import GovernedMemory, Recall
 from meve.memory._recall.memory_passage import MemoryPassage
 from meve.memory._recall.query import CANDIDATES, make_query
-from meve.memory.records import MemoryRecord, UserId
+from meve.memory.records import SHARED, MemoryRecord, UserId, user_key
 from meve.pipeline._retrieval_report import UNLIMITED
 from meve.pipeline._scorers import VerifierScorer
 from meve.types import Candidate, FloatArray, Query, TextSpans
 
-R = TypeVar("R", bound=Recall)
 _LONGEST = 2_000
 """The last characters of a question that are verified if all are too many for the verifier."""
 
@@ -155,11 +154,19 @@ class MemoryReader:
         query = make_query(question, self.user_id, policy=memory.policy, now=memory.clock.now(), **self.search)
         return memory._searcher.find_standing(query)
 
-    def hand_out(self, recall: R) -> R:
-        """Log that the memories of a recall are handed out, and return it. The log's write may wait."""
+    def versions(self) -> list[int]:
+        """Return the versions of the user's and of the shared records."""
+        return self.memory._runtime.store.versions(user_key(self.user_id), SHARED)
+
+    def hand_out(self, recall: Recall, versions: Sequence[int]) -> bool:
+        """Log that the memories of a recall are handed out; if one was erased meanwhile, log nothing, return False.
+
+        Args:
+            recall: the memories.
+            versions: of the records, before the memories were read.
+        """
         query = make_query(recall.query, self.user_id, policy=self.memory.policy, now=self.memory.clock.now())
-        self.memory._searcher.log(query, recall)
-        return recall
+        return self.memory._searcher.log(query, recall, versions)
 
     def has_expired(self, recall: Recall) -> bool:
         """Return whether a memory of a recall has expired meanwhile."""

@@ -215,12 +215,12 @@ class MemoryRouter:
         fitted = replace(plan, max_tokens=min(plan.max_tokens, room))
         config = replace(self.config, complete_tokens=most)
         while True:
+            versions = reader.versions()
             recall = collect(fitted, reader, config, tokens)
             recall = replace(recall, standing=tuple(r for r in recall.standing if r.id in stands))
             if reader.has_expired(recall):  # during the searches
                 continue
-            reader.hand_out(recall)
-            if not reader.has_expired(recall):  # during the write
+            if reader.hand_out(recall, versions) and not reader.has_expired(recall):  # during the write
                 return recall
 
     def _attempt(self, plan: RoutePlan) -> Step:

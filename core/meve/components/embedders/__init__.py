@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeGuard
 
 from meve._extras import Needs
 from meve.components._component_check import check_component
@@ -73,16 +74,19 @@ def resolve_embedder(
         return StaticEmbedder.from_folder(embedder)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
-    return SentenceTransformerEmbedder.from_name(embedder, local_files_only=local_files_only, **prompts or {})
+    query_prompt, passage_prompt = ((prompts or {}).get(side) for side in PROMPTS)
+    return SentenceTransformerEmbedder.from_name(
+        embedder, query_prompt=query_prompt, passage_prompt=passage_prompt, local_files_only=local_files_only
+    )
 
 
 def find_prompts(embedder: object) -> dict[str, str]:
     """Return the prompts that a sentence-transformers embedder was given, for `resolve_embedder`; {} for others."""
-    prompts = getattr(embedder, "prompts", None)
+    prompts: object = getattr(embedder, "prompts", None)
     return dict(prompts) if are_prompts(prompts) else {}
 
 
-def are_prompts(value: object) -> bool:
+def are_prompts(value: object) -> TypeGuard[dict[str, str]]:
     """Return whether a value is a dictionary of prompts as `resolve_embedder` takes it."""
     return isinstance(value, dict) and all(side in PROMPTS and isinstance(p, str) for side, p in value.items())
 

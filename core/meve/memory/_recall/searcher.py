@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -30,7 +30,8 @@ from meve.memory._recall.user_indexes import UserIndexes
 from meve.memory._reports import describe_recall
 from meve.memory._runtime import MemoryRuntime
 from meve.memory.records import SHARED, MemoryRecord, UserId
-from meve.memory.stores._record_store import Changes
+from meve.memory.stores._record_store import Changes, RecordStore
+from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._retrieval_report import UNLIMITED
 from meve.pipeline._scorers import VerifierScorer
@@ -97,14 +98,18 @@ class Searcher:
             if heavy:
                 count("meve.shed", {"meve.shed.kind": "search"})
                 query = replace(query, candidates=min(query.candidates, self.runtime.policy.limits.busy_candidates))
-            recall = self.log(query, self.look(query))
-            while recall.has_expired(now := self.runtime.clock.now()):  # during the write
-                query = replace(query, scope=replace(query.scope, now=now))
-                recall = self.log(query, self.look(query))
-            return recall
+            while True:
+                recall, versions = self._look(query)
+                if self.log(query, recall, versions) and not recall.has_expired(self.runtime.clock.now()):
+                    return recall
+                query = replace(query, scope=replace(query.scope, now=self.runtime.clock.now()))
 
     def look(self, query: MemoryQuery) -> Recall:
         """Return the memories that answer a query, without logging it."""
+        return self._look(query)[0]
+
+    def _look(self, query: MemoryQuery) -> tuple[Recall, tuple[int, ...]]:
+        """Return the memories that answer a query, and the versions of the user's and the shared records."""
         drops = self.cache.drops
         indexes = self.indexes.of_all(query.user, SHARED)
         versions = tuple(index.version for index in indexes)
@@ -112,7 +117,7 @@ class Searcher:
         key = query.cache_key if is_cacheable else ()
         cached = self.cache.get(key, versions) if is_cacheable else None
         if cached is not None and not cached.has_expired(self.runtime.clock.now()):
-            return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace))
+            return replace(cached, id=secrets.token_hex(8), trace=_mark_cached(cached.trace)), versions
         if query.scope.as_of is not None or query.scope.include_superseded:
             only_closed, model = query.scope.as_of is None, indexes[0].model
             indexes += [self._archive(user, model, only_closed=only_closed) for user in (query.user, SHARED)]
@@ -123,7 +128,7 @@ class Searcher:
             recall = self._run(query, indexes)
         if is_cacheable:
             self.cache.put(key, versions, recall, drops)
-        return recall
+        return recall, versions
 
     def hides(self, record: MemoryRecord) -> bool:
         """Return whether a search for a user's record leaves it out because another one contradicts it."""
@@ -166,8 +171,14 @@ class Searcher:
         return index
 
     @repeat_rolled_back
-    def log(self, query: MemoryQuery, recall: Recall) -> Recall:
-        """Log that the memories of a recall were handed out, and return it."""
+    def log(self, query: MemoryQuery, recall: Recall, versions: Sequence[int]) -> bool:
+        """Log that the memories of a recall were handed out; if one was erased meanwhile, log nothing, return False.
+
+        Args:
+            query: the query.
+            recall: the memories.
+            versions: those of the user's and of the shared records, when the memories were read or before.
+        """
         query_hash = self.runtime.content_hash("query", query.text, query.user)
         events = [
             self.runtime.event(
@@ -176,12 +187,29 @@ class Searcher:
             )
             for record, passage in zip(recall.records, recall.passages, strict=True)
         ]  # fmt: skip
-        if events:
-            store = self.runtime.store
-            with store.writing(durable=False) as transaction:
-                transaction.log(*events)
-            store.note_recall(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
-        return recall
+        store = self.runtime.store
+        if not events:
+            return not self._is_outdated(store, query.user, recall, versions)
+        with store.writing(durable=False) as transaction:
+            if self._is_outdated(transaction, query.user, recall, versions):
+                return False
+            transaction.log(*events)
+        store.note_recall(query.user, [r.id for r in recall.records if r.user_id is not None], query.scope.now)
+        return True
+
+    def _is_outdated(
+        self, store: RecordStore | RecordTransaction, user: str, recall: Recall, versions: Sequence[int]
+    ) -> bool:
+        """Return whether a memory of a recall was erased, or its text changed, after these versions of the records."""
+        for key, version in zip((user, SHARED), versions, strict=True):
+            given = [*recall.records, *recall.standing]
+            texts = {record.id: record.text for record in given if (record.user_id is None) == (key == SHARED)}
+            if not texts or store.version(key) == version:
+                continue
+            kept = store.records(RecordQuery(user=key, archived=None, ids=list(texts)))
+            if texts != {stored.record.id: stored.record.text for stored in kept}:
+                return True
+        return False
 
     def _run(self, query: MemoryQuery, indexes: list[UserIndex]) -> Recall:
         policy = PolicyScorer(
