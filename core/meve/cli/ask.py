@@ -139,7 +139,7 @@ def ask(
     }
     if separator is not None:
         overrides["separator"] = separator.replace("\\n", "\n").replace("\\t", "\t")
-    from meve.pipeline.pipeline import check_query
+    from meve.pipeline.query_check import check_query
 
     check_query(question)  # before the models load
     RetrieverConfig.from_dict(overrides)

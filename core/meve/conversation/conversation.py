@@ -38,7 +38,8 @@ from meve.pipeline._scorers import SimilarityScorer, VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, check_option_names, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.engine import TokenCounterLike
-from meve.pipeline.pipeline import Pipeline, check_query
+from meve.pipeline.pipeline import Pipeline
+from meve.pipeline.query_check import check_query
 from meve.ports import Embedder, Scorer, Verifier
 from meve.types import FloatArray, Query
 

@@ -23,7 +23,8 @@ from meve.errors import ConfigurationError, ModelError, wrap_errors
 from meve.pipeline._scorers import SimilarityScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.phases.prioritize import Relate
-from meve.pipeline.pipeline import Pipeline, check_query
+from meve.pipeline.pipeline import Pipeline
+from meve.pipeline.query_check import check_query
 from meve.ports import Scorer, TokenCounter
 from meve.types import Passage, Progress, Query
 

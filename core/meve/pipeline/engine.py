@@ -25,7 +25,8 @@ from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import Overrides, RetrieverConfig, Settings, check_option_names, validate_config
 from meve.pipeline.context import Context
 from meve.pipeline.phases.fill import GIVEN
-from meve.pipeline.pipeline import Pipeline, check_query
+from meve.pipeline.pipeline import Pipeline
+from meve.pipeline.query_check import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
 from meve.types import Candidate, Passage, Query

@@ -7,7 +7,7 @@ from typing import Any
 
 from meve._telemetry import span
 from meve.clock import Clock, SystemClock
-from meve.errors import ModelError, QueryError, show, wrap_errors
+from meve.errors import ModelError, QueryError, wrap_errors
 from meve.pipeline._candidate_vectors import SourceWithVectors, stack_vectors, with_query_vector, with_vectors
 from meve.pipeline._deadline import DEADLINE, Deadline
 from meve.pipeline._insufficient import explain_insufficient, raise_insufficient
@@ -26,6 +26,7 @@ from meve.pipeline.phases.follow import follow
 from meve.pipeline.phases.prioritize import RankedCandidates, Relate, diversify, drop_copies, prioritize
 from meve.pipeline.phases.retrieve import retrieve
 from meve.pipeline.phases.verify import score_candidates, verify
+from meve.pipeline.query_check import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, Prior, Scorer, Source, TokenCounter
 from meve.types import Candidate, Dropped, Entity, Passage, Query, Selection
@@ -403,19 +404,3 @@ class Pipeline:
 
     def _source(self, run: Run, source: Source) -> Source:
         return SourceWithVectors(source, self.embedder) if self._compares_vectors(run) else source
-
-
-def check_query(text: object) -> None:
-    """Check that a query is text.
-
-    Raises:
-        QueryError: another type, a blank query, or one that isn't valid Unicode.
-    """
-    if not isinstance(text, str):
-        raise QueryError(f"query must be a string, got {type(text).__name__}: {show(text, 80)}")
-    if not text.strip():
-        raise QueryError(f"query must not be blank, got {text!r:.40}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as cause:
-        raise QueryError(f"query must be valid Unicode text, got {text!r:.80}") from cause

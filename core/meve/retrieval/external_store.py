@@ -12,7 +12,7 @@ from meve.integrations._foreign_minilm import is_read_whole
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Source
 from meve.retrieval._keyword_index import KeywordIndex

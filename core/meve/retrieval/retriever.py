@@ -20,7 +20,7 @@ from meve.pipeline._preparation import make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
 from meve.pipeline.context import Context
 from meve.pipeline.engine import Engine, EngineOptions, make_engine
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.pipeline.trace import Observer
 from meve.ports import DenseIndex, LexicalIndex
 from meve.retrieval._corpus import Corpus

@@ -16,7 +16,7 @@ from meve.memory._recall.formatting import fit_standing
 from meve.memory._timestamps import check_time_zone
 from meve.memory._wrapper_support import check_memory, check_search
 from meve.memory.records import UserId, user_key
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.routing._answering import RoutedAnswer, Step, make_prompt
 from meve.routing._classifier import load_classifier
 from meve.routing._evidence import RoutedRecall, collect

@@ -16,7 +16,7 @@ from meve.memory._maintenance.summaries import Summariser
 from meve.memory._recall.searcher import Recall
 from meve.memory.records import MemoryRecord, check_text
 from meve.pipeline.phases.budget import list_passages
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.ports import TokenCounter
 
 logger = logging.getLogger("meve")

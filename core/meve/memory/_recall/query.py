@@ -29,7 +29,7 @@ from meve.memory.records import (
     user_key,
 )
 from meve.pipeline.config import RetrieverConfig, check_option_names
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.types import Passage
 
 CANDIDATES = 50

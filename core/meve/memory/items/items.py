@@ -26,7 +26,7 @@ from meve.memory.items.item import Drop, Item, Namespace, Put, check_namespace, 
 from meve.memory.policy import PolicyClass
 from meve.memory.records import MemoryRecord, UserId, check_count, check_flag, user_key, user_of
 from meve.memory.stores.protocol import RecordQuery
-from meve.pipeline.pipeline import check_query
+from meve.pipeline.query_check import check_query
 from meve.types import FloatArray
 
 ValuePredicate: TypeAlias = Callable[[Mapping[str, Any]], bool]
