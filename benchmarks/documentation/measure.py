@@ -88,7 +88,8 @@ def measure_surroundings(name: str | None) -> None:
 def measure_handbooks(embedder: str | None, verifier: str | None) -> None:
     """Print how often the gold passage is verified, and how often it comes first, by default and by vectors alone.
 
-    Those of each folder are a corpus of their own; `plain` has lists in plain text and reStructuredText.
+    The area under the curve is the verifier's alone, over every answerable question with every passage. Texts of each
+    folder are a corpus of their own; `plain` has lists in plain text and reStructuredText.
     """
     folder, rows = HERE / "handbooks", read_rows("handbooks.jsonl")
     for half in ("dev", "test", "plain"):
@@ -102,6 +103,10 @@ def measure_handbooks(embedder: str | None, verifier: str | None) -> None:
             any(g and p.verified for g, p in zip(own, passages, strict=True))
             for own, (_, _, passages) in zip(gold, answerable, strict=True)
         )
+        texts = [passage.content for passage in retriever.passages()]
+        scores = [retriever.verifier.score(question, texts) for _, question, _ in answerable]
+        relevant = [[quote in text for text in texts] for quote, _, _ in answerable]
+        area = roc_auc_score(np.ravel(relevant), np.ravel(scores))
         nearest = [
             (quote, retriever.retrieve(question, mode="standard_rag", sources="dense", limit=1))
             for quote, question, _ in answerable
@@ -110,7 +115,7 @@ def measure_handbooks(embedder: str | None, verifier: str | None) -> None:
               f"{sum(own[:1] == [True] for own in gold)} (by vectors alone {sum(q in c.text for q, c in nearest)}), "
               f"called sufficient {sum(c.sufficient for row, c in results if row['quote'])}; of {len(others)} others "
               f"with a verified passage {sum(any(p.verified for p in c.passages) for c in others)}, called sufficient "
-              f"{sum(c.sufficient for c in others)}")  # fmt: skip
+              f"{sum(c.sufficient for c in others)}; AUC of all pairs {area:.3f}")  # fmt: skip
 
 
 def read_manuals(folder: Path, embedder: str | None, verifier: str | None) -> Retriever:

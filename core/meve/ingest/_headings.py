@@ -14,9 +14,10 @@ ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1+\Z")
 """A line of one repeated punctuation mark: the underline of a reStructuredText title."""
 LABEL = re.compile(r"^[ \t]*\.\. _.*$", re.MULTILINE)
 """A label, or the address of a link, in reStructuredText."""
-_TAGS = "a abbr b big br code del em font i img ins kbd mark picture s small source span strike strong sub sup tt u"
-INLINE_TAG = re.compile(rf"<!--.*?-->|</?(?:{_TAGS.replace(' ', '|')})(?:[\s/][^>]*)?>", re.IGNORECASE | re.DOTALL)
-"""A comment, or a tag that formats words or marks a place."""
+_FORMATS = "a abbr b big br code del em font i img ins kbd mark picture s small source span strike strong sub sup tt u"
+FORMATTING = frozenset(_FORMATS.split())
+"""The HTML elements that format words or mark a place."""
+TAG_NAME = re.compile(r"</?([a-z]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,11 @@ def markdown_outline(text: str, front: int = 0) -> Outline:
 
 def _read_token(kind: str, content: str) -> str:
     """Return the text of a part of a heading: of an HTML tag none, but of a placeholder such as `<file>` all."""
-    return " " if kind == "softbreak" else INLINE_TAG.sub("", content) if kind == "html_inline" else content
+    if kind != "html_inline":
+        return " " if kind == "softbreak" else content
+    name = TAG_NAME.match(content)
+    is_comment = content.startswith("<!--")
+    return "" if is_comment or (name and name[1].lower() in FORMATTING) else content
 
 
 def rst_outline(text: str) -> Outline:
