@@ -314,12 +314,19 @@ class LastLetters:
 
 
 class Interrupted(WordEmbedder):
-    """Calls a function once before it embeds a query, as if another thread were faster."""
+    """Calls a function once before it embeds a text, as if another thread were faster."""
 
     meanwhile = None
 
     def embed_query(self, query):
+        self._call()
+        return super().embed_query(query)
+
+    def embed_passages(self, texts):
+        self._call()
+        return super().embed_passages(texts)
+
+    def _call(self):
         call, self.meanwhile = self.meanwhile, None
         if call is not None:
             call()
-        return super().embed_query(query)

@@ -261,6 +261,8 @@ def test_text_before_first_heading_is_titled_by_file():
         ('Set-up <a name="set-up"></a>', "Set-up"),
         ('<img src="a.svg" alt="x"/> H<sub>2</sub>O<!-- old -->', "H2O"),
         ("The --config <file> option", "The --config <file> option"),
+        ("An <i-node> of <a1>", "An <i-node> of <a1>"),
+        ("Install<br>and<BR/>run", "Install and run"),
         ("`<b>` and <B class=x>bold</B>", "<b> and bold"),
     ],
 )

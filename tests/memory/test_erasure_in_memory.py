@@ -57,10 +57,10 @@ def test_erased_record_is_in_no_cache(memory, clock, days, erase):
     assert TEXT not in memory.search(QUESTION, user_id="alice").text
 
 
-@pytest.mark.parametrize("way", ["delete", "delete_shared", "update"])
+@pytest.mark.parametrize("way", ["delete", "delete_shared", "update", "elsewhere", "update_elsewhere"])
 def test_record_that_is_erased_during_a_search_is_neither_cached_nor_returned(file, clock, way):
     embedder = Interrupted()
-    with open_memory(file, clock=clock, embedder=embedder) as memory:
+    with open_memory(file, clock=clock, embedder=embedder) as memory, open_memory(file, clock=clock) as other:
         if way == "delete_shared":
             memory.add_shared(TEXT, id="s")
         else:
@@ -69,12 +69,14 @@ def test_record_that_is_erased_during_a_search_is_neither_cached_nor_returned(fi
             "delete": lambda: memory.delete("s", user_id="alice"),
             "delete_shared": lambda: memory.delete_shared("s"),
             "update": lambda: memory.update("s", user_id="alice", text="Gone."),
+            "elsewhere": lambda: other.delete("s", user_id="alice"),
+            "update_elsewhere": lambda: other.update("s", user_id="alice", text="Gone."),
         }[way]
         recall = memory.search(QUESTION, user_id="alice")
         assert embedder.meanwhile is None, "the search embedded its query"
         assert TEXT not in recall.text
         assert find_text(memory) == []
-        if way != "update":
+        if not way.startswith("update"):
             assert not memory.audit.events(record_id="s", action="retrieve"), (
                 "what wasn't returned isn't logged as such"
             )

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from meve.errors import HoldError, PolicyError, UnknownIdError, ValidationError
-from meve.testing.fakes import WordEmbedder
-from tests.memories import open_memory
+from tests.memories import Interrupted, open_memory
 
 
 @pytest.fixture
@@ -40,15 +39,6 @@ def test_the_former_record_held_until_the_new_one_does(memory):
 
 
 def test_the_new_record_inherits_what_was_changed_while_it_was_embedded(tmp_path, clock):
-    class Interrupted(WordEmbedder):
-        meanwhile = None
-
-        def embed_passages(self, texts):
-            first, self.meanwhile = self.meanwhile, None
-            if first is not None:
-                first()
-            return super().embed_passages(texts)
-
     embedder = Interrupted()
     with open_memory(tmp_path / "memory.db", clock=clock, embedder=embedder) as memory:
         memory.add("My diary is under the bed.", user_id="alice", id="diary", tags=["old"])

@@ -217,7 +217,7 @@ def test_prompts_of_an_index_are_texts(tmp_path, prompts):
     manifest = json.loads((tmp_path / "index" / MANIFEST).read_text())
     manifest["embedder"]["prompts"] = prompts
     (tmp_path / "index" / MANIFEST).write_text(json.dumps(manifest))
-    with pytest.raises(IndexCorruptError, match=r"prompts of an index must be texts|manifest"):
+    with pytest.raises(IndexCorruptError, match="prompts of an index must be texts"):
         Retriever.load(tmp_path / "index", **make_components())
 
 

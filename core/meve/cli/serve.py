@@ -86,10 +86,10 @@ def serve(
     """Serve an index, a memory or both until stopped: REST under /v1, MCP at /mcp, a page at /inspector."""
     if context.invoked_subcommand is not None:
         return
-    from meve.service.server.server import NEEDS
-
     if stdio:
         refuse_ignored(context, "--stdio", "host", "port", "allow_host", "rate", "burst")
+    from meve.service.server.server import NEEDS
+
     require("meve serve", NEEDS)
     from meve.service.server.limits import ServerLimits
     from meve.service.server.operations import Caller, Operations

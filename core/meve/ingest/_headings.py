@@ -17,7 +17,7 @@ LABEL = re.compile(r"^[ \t]*\.\. _.*$", re.MULTILINE)
 _FORMATS = "a abbr b big br code del em font i img ins kbd mark picture s small source span strike strong sub sup tt u"
 FORMATTING = frozenset(_FORMATS.split())
 """The HTML elements that format words or mark a place."""
-TAG_NAME = re.compile(r"</?([a-z]+)", re.IGNORECASE)
+TAG_NAME = re.compile(r"</?([a-z]+)(?=[\s/>])", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +92,11 @@ def _read_token(kind: str, content: str) -> str:
     """Return the text of a part of a heading: of an HTML tag none, but of a placeholder such as `<file>` all."""
     if kind != "html_inline":
         return " " if kind == "softbreak" else content
-    name = TAG_NAME.match(content)
-    is_comment = content.startswith("<!--")
-    return "" if is_comment or (name and name[1].lower() in FORMATTING) else content
+    tag = TAG_NAME.match(content)
+    name = tag[1].lower() if tag else ""
+    if name == "br":
+        return " "
+    return "" if name in FORMATTING or content.startswith("<!--") else content
 
 
 def rst_outline(text: str) -> Outline:

@@ -256,7 +256,7 @@ class AuditRules(_PolicySection):
     """What the audit log holds."""
 
     pseudonyms: bool = False
-    """Whether a read of the log that names no user shows a keyed hash instead of ids; it needs an `audit_key`."""
+    """Whether `audit.events` without `user_id` shows keyed hashes instead of users' ids; needs an `audit_key`."""
 
 
 def _default_classes() -> dict[PolicyClass, ClassRule]:
