@@ -92,6 +92,10 @@ ROUNDS = {
         invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=9_000, contrasts=9_000,
         whole_documents=12_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
+    "documents": Sizes(
+        invented=330, spans=130, unanswerable=530, documentation=16_000, rest=2_000, pages=9_000, contrasts=5_000,
+        whole_documents=12_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+    ),
 }  # fmt: skip
 
 
@@ -104,6 +108,7 @@ def main() -> None:
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
     parser.add_argument("--round", choices=ROUNDS, default="pages")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--share", type=float, default=0.5, help="of the new weights in the mean")
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16, where it is faster")
     given = parser.parse_args()
     base = given.base or dequantize_onnx(VERIFIER_FOLDER, given.work / "base")
@@ -124,7 +129,7 @@ def main() -> None:
     targets = [float(e.relevant) if e.target is None else e.target for e in examples]
     config = replace(CONFIG, seed=given.seed, bf16=not given.float32)
     trained = fine_tune(base, pairs, given.work / "further", config, report, targets=targets)
-    average([base, trained], given.work / "further-mean")
+    average([base, trained], given.work / "further-mean", [1 - given.share, given.share])
 
 
 def make_examples(

@@ -55,13 +55,16 @@ def main() -> None:
     print(f"the mean of stages 2 and 3: {average([work / 'stage-2', work / 'stage-3'], work / 'model')}")
 
 
-def average(folders: Sequence[Path], to: Path) -> Path:
-    """Write a model with the mean of the folders' weights."""
+def average(folders: Sequence[Path], to: Path, shares: Sequence[float] | None = None) -> Path:
+    """Write a model with the mean of the folders' weights; `shares` sum to 1, and are equal by default."""
     from safetensors.torch import load_file, save_file
 
     weights = [load_file(folder / "model.safetensors") for folder in folders]
+    parts = shares or [1 / len(folders)] * len(folders)
     mean = {
-        name: sum(each[name] for each in weights) / len(weights) if value.is_floating_point() else value
+        name: sum(part * each[name] for part, each in zip(parts, weights, strict=True))
+        if value.is_floating_point()
+        else value
         for name, value in weights[0].items()
     }
     to.mkdir(parents=True, exist_ok=True)

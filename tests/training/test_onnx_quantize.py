@@ -11,6 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 from onnxruntime.transformers.fusion_options import FusionOptions
 from onnxruntime.transformers.optimizer import optimize_model
+from safetensors.numpy import load_file, save_file
 
 from meve.components.verifiers import _onnx_export as onnx_export
 from meve.components.verifiers import export_onnx
@@ -19,8 +20,10 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ModelError, ModelNotFoundError
 from meve.testing.tiny_models import save_tiny_model
 from meve.training import onnx_quantize
+from meve.training.onnx_dequantize import dequantize_onnx
 from meve.training.onnx_graph import APART, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
 from meve.training.onnx_quantize import quantize_onnx
+from meve.training.onnx_rounding import STEPS, round_matrix, round_weights
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -128,6 +131,67 @@ def test_each_word_vector_has_its_own_scale(fused, tmp_path):
     quantize_embeddings(model)
     assert table.data_type == onnx.TensorProto.INT8
     np.testing.assert_allclose(said(model, place, tmp_path), before, atol=0.15)  # random weights are wild
+
+
+def related_inputs(seed):
+    """Return activations whose channels depend on one another, and weights for them."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(2_000, 8)) @ rng.normal(size=(8, 48)) + 0.1 * rng.normal(size=(2_000, 48))
+    return inputs, rng.normal(size=(48, 16)).astype(np.float32)
+
+
+def round_to_nearest(weights):
+    step = np.maximum(np.abs(weights).max(axis=0), 1e-9) / STEPS
+    return np.round(weights / step) * step
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounded_matrix_errs_less_than_the_nearest_weights(seed):
+    inputs, weights = related_inputs(seed)
+    rounded = round_matrix(weights, inputs[:1_000].T @ inputs[:1_000])
+    errors = [np.square(inputs[1_000:] @ (each - weights)).mean() for each in (rounded, round_to_nearest(weights))]
+    assert errors[0] < 0.5 * errors[1]
+    np.testing.assert_allclose(round_to_nearest(rounded), rounded, atol=1e-6)
+    assert np.abs(rounded - weights).max() < 0.1 * np.abs(weights).max()
+
+
+def test_channels_without_activations_and_zero_columns_are_rounded_too():
+    inputs, weights = related_inputs(0)
+    inputs[:, 3] = 0
+    weights[:, 2] = 0
+    rounded = round_matrix(weights, inputs.T @ inputs)
+    np.testing.assert_allclose(rounded[3], round_to_nearest(weights)[3], atol=1e-6)
+    assert not rounded[:, 2].any()
+    silent = round_matrix(weights, np.zeros((48, 48)))
+    np.testing.assert_allclose(silent, round_to_nearest(weights), atol=1e-6)
+
+
+def test_samples_decide_the_rounding_of_every_product(fused, tmp_path):
+    model, place = copy.deepcopy(fused[0]), fused[1]
+    samples = [OnnxRuntime.from_folder(place).build_inputs([pair]) for pair in PROBES]
+    names = [n.input[1] for n in model.graph.node if n.op_type == "MatMul"]
+    round_weights(model, samples)
+    stored, whole = ({c.name: numpy_helper.to_array(c) for c in each.graph.initializer} for each in (model, fused[0]))
+    for name in names:
+        np.testing.assert_allclose(round_to_nearest(stored[name]), stored[name], atol=1e-6)
+        assert np.abs(stored[name] - round_to_nearest(whole[name])).max() > 1e-4, name
+    np.testing.assert_allclose(said(model, place, tmp_path), said(fused[0], place, tmp_path), atol=0.15)
+
+
+def test_written_weights_are_rounded_by_the_samples(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_quantize, "LEAST_AGREEMENT", -1.0)  # random weights rank by chance
+    model = save_tiny_model(tmp_path / "whole")
+    noise = np.random.default_rng(1)
+    whole = {
+        name: (values + noise.normal(0, 0.02, values.shape)).astype(np.float32)
+        for name, values in load_file(model / "model.safetensors").items()
+    }
+    save_file(whole, model / "model.safetensors", metadata={"format": "pt"})
+    quantize_onnx(model, tmp_path / "small", samples=PROBES)
+    stored = load_file(dequantize_onnx(tmp_path / "small", tmp_path / "back") / "model.safetensors")
+    name = next(name for name in whole if name.endswith("intermediate.dense.weight"))
+    step = np.abs(whole[name]).max(axis=1, keepdims=True) / STEPS
+    assert (np.abs(stored[name] - whole[name]) / step).max() > 0.6  # to the nearest step it would be at most 0.5
 
 
 def watched(model, names, place):

@@ -1,6 +1,6 @@
 """Trains verifiers on labelled pairs, resumable, and compares each with the verifier it would replace.
 
-`onnx_quantize` makes a trained cross-encoder small and fast, with the graph changes of `onnx_graph`; `onnx_dequantize`
+`onnx_quantize` makes a trained cross-encoder small and fast, by `onnx_graph` and `onnx_rounding`; `onnx_dequantize`
 turns the result back into weights for torch. `onnx_embedder` makes an embedder small and fast.
 """
 

@@ -1,7 +1,7 @@
 """Transforms the graph of a fused BERT without changing its output, to make it faster or easier to quantise."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,7 @@ def split_outliers(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  #
     from onnx import helper, numpy_helper
 
     graph = model.graph
-    largest = _measure_activations(model, sorted({node.input[0] for node in _products(graph)}), samples)
+    largest = _measure_activations(model, sorted({node.input[0] for node in list_products(graph)}), samples)
     stored = {c.name: c for c in graph.initializer}
     parted: set[str] = set()
 
@@ -188,7 +188,7 @@ def scale_tokens(model: Any) -> None:  # noqa: ANN401
     _each_product(graph, scale_product)
 
 
-def _products(graph: Any) -> list[Any]:  # noqa: ANN401
+def list_products(graph: Any) -> list[Any]:  # noqa: ANN401
     """Return matrix products with weights that no other node uses."""
     used = Counter(name for node in graph.node for name in node.input)
     stored = {c.name for c in graph.initializer if used[c.name] == 1 and len(c.dims) == 2}
@@ -199,7 +199,7 @@ def _products(graph: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _each_product(graph: Any, transform: Callable[[Any], list[Any]]) -> None:  # noqa: ANN401
-    chosen = _products(graph)
+    chosen = list_products(graph)
     nodes = []
     for node in graph.node:
         nodes += transform(node) if any(node is each for each in chosen) else [node]
@@ -212,6 +212,20 @@ def _measure_activations(
     samples: Sequence[Mapping[str, Any]],
 ) -> dict[str, FloatArray]:
     """Return the largest magnitude of each channel of these activations, over all samples and tokens."""
+    largest: dict[str, FloatArray] = {}
+    for activations in run_samples(model, names, samples):
+        for name, values in activations.items():
+            top = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
+            largest[name] = np.maximum(largest[name], top) if name in largest else top
+    return largest
+
+
+def run_samples(
+    model: Any,  # noqa: ANN401
+    names: Sequence[str],
+    samples: Iterable[Mapping[str, Any]],
+) -> Iterator[dict[str, FloatArray]]:
+    """Yield the values of these outputs of nodes, for one sample after the other."""
     disable_telemetry()
     import onnxruntime
     from onnx import TensorProto, helper
@@ -221,12 +235,8 @@ def _measure_activations(
     outputs.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     del outputs[known:]
-    largest: dict[str, FloatArray] = {}
     for sample in samples:
-        for name, values in zip(names, session.run(list(names), dict(sample)), strict=True):
-            top = np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
-            largest[name] = np.maximum(largest[name], top) if name in largest else top
-    return largest
+        yield dict(zip(names, session.run(list(names), dict(sample)), strict=True))
 
 
 def _node(kind: str, inputs: Sequence[str], name: str, **attributes: Any) -> Any:  # noqa: ANN401
