@@ -7,7 +7,7 @@ MODEL is a folder of weights for torch, by default those of the verifier that sh
 model) and WORK/further-mean, the mean of its weights and MODEL's. A second run with another seed and a folder of its
 own makes other examples.
 
-The next round is `--round whole_documents`, with the model that ships as its start. It trains on a GPU where torch has
+The next round is `--round references`, with the model that ships as its start. It trains on a GPU where torch has
 one, else on the CPU, and writes a checkpoint every 100 steps: the same command resumes an interrupted training. A CPU
 without bfloat16 (`lscpu` names neither `avx512_bf16` nor `amx_bf16`) needs `--float32`.
 
@@ -92,9 +92,9 @@ ROUNDS = {
         invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=9_000, contrasts=9_000,
         whole_documents=12_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
-    "documents": Sizes(
-        invented=330, spans=130, unanswerable=530, documentation=16_000, rest=2_000, pages=9_000, contrasts=5_000,
-        whole_documents=12_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+    "references": Sizes(
+        invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=5_000, contrasts=5_000,
+        whole_documents=24_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
 }  # fmt: skip
 

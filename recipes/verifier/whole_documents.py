@@ -3,8 +3,10 @@
 A document has a title, 12 to 25 short passages, and about 20 questions, each in two wordings (`q`). `answers` lists the
 passages that answer a question, each with the words that do; `near` lists passages that differ in a detail, such as the
 day, person or version. `unanswered` holds questions that no passage answers, with the passages that seem to (`near`).
-Fields: `staff`, `house`, `shop`, `software`, `ops`, `travel`, `school` and `care`. All were written for this project.
-The model that ships hasn't seen them; `recipes.verifier.further --round whole_documents` trains a round with them.
+Fields: `staff`, `house`, `shop`, `software`, `ops`, `travel`, `school` and `care`; and manuals of invented programs and
+products, whose answers are clauses amid others in the words of the manual: `options`, `settings`, `admin`, `api`,
+`guides` and `products`. All were written for this project. The model that ships hasn't seen them;
+`recipes.verifier.further --round references` trains a round with them.
 
 Contrasts alone taught the verifier to distrust shared words. So each wording is paired with every passage that answers
 it, and with about as many others of the same document.
