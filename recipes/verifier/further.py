@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--faq", type=Path, help="a folder with unpacked Debian packages that hold FAQs")
     parser.add_argument("--round", choices=ROUNDS, default="pages")
     parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--share", type=float, default=0.5, help="of the new weights in the mean")
+    parser.add_argument("--share", type=float, default=0.5, help="the share of the new weights in the mean, 0 to 1")
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16, where it is faster")
     given = parser.parse_args()
     base = given.base or dequantize_onnx(VERIFIER_FOLDER, given.work / "base")

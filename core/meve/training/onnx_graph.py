@@ -225,7 +225,7 @@ def run_samples(
     names: Sequence[str],
     samples: Iterable[Mapping[str, Any]],
 ) -> Iterator[dict[str, FloatArray]]:
-    """Yield the values of these outputs of nodes, for one sample after the other."""
+    """Yield the activations of these names, one sample at a time."""
     disable_telemetry()
     import onnxruntime
     from onnx import TensorProto, helper

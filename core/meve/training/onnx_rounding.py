@@ -11,7 +11,7 @@ from meve.types import FloatArray
 STEPS = 127
 """The largest 8-bit weight; the step of a column is its largest magnitude divided by it."""
 DAMPING = 0.01
-"""What is added to the mean squares of the activations, as a share of their mean."""
+"""The share of the mean of the diagonal that is added to the diagonal, so that the matrix can be inverted."""
 
 
 def round_weights(model: Any, samples: Sequence[Mapping[str, Any]]) -> None:  # noqa: ANN401
