@@ -211,6 +211,19 @@ def test_loaded_index_embeds_with_the_prompts_that_it_was_made_with(tmp_path):
     assert again.embed_query("moon").tolist() == embedder.embed_query("moon").tolist()
 
 
+def test_loaded_index_reads_as_many_tokens_as_the_saved_cross_encoder(tmp_path):
+    pytest.importorskip("sentence_transformers")
+    from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
+
+    folder = save_tiny_model(tmp_path / "model")
+    short, whole = (CrossEncoderVerifier.from_name(str(folder), max_length=length) for length in (16, None))
+    parts = make_components(verifier=short)
+    assert short.window < whole.window
+    Retriever.from_texts(["The sky is blue."], **parts).save(tmp_path / "index")
+    del parts["verifier"]
+    assert Retriever.load(tmp_path / "index", **parts).verifier.window == short.window
+
+
 @pytest.mark.parametrize("prompts", [[], {"query_prompt": 1}, {"device": "cuda"}])
 def test_prompts_of_an_index_are_texts(tmp_path, prompts):
     make_retriever().save(tmp_path / "index")
@@ -321,6 +334,7 @@ class TestBadIndexes:
             {"config": {"limit": 0}},
             {"next_row": "x"},
             {"verifier": {"name": "word-overlap", "calibration": {"method": "?"}}},
+            {"verifier": {"name": "word-overlap", "calibration": {"method": "platt"}, "window": "16"}},
         ],
     )
     def test_altered_manifest_raises_storage_error(self, index, change):

@@ -58,6 +58,8 @@ class SavedIndex:
     generation: str
     prompts: dict[str, str] = field(default_factory=dict)
     """The prompts that the embedder was given."""
+    window: int | None = None
+    """The number of tokens that the verifier reads at once, if it is a cross-encoder."""
     evidence: EvidenceModel | None = None
     """The evidence model that was calibrated for this index."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -85,7 +87,11 @@ def save_corpus(
             "similarity": embedder.similarity,
             "prompts": find_prompts(embedder),
         },
-        "verifier": {"name": verifier.name, "calibration": verifier.calibration.to_dict()},
+        "verifier": {
+            "name": verifier.name,
+            "calibration": verifier.calibration.to_dict(),
+            "window": getattr(verifier, "window", None),
+        },
         "evidence": evidence.to_dict() if isinstance(evidence, EvidenceModel) else None,
         "tokens": {"name": engine.tokens.name},
         "dense": {"kind": corpus.dense.kind},
@@ -144,6 +150,7 @@ def _read(
     corpus.next_id = max(corpus.next_row, _check_number(about["next_id"], "next_id"))
     for part in ("embedder", "verifier", "tokens"):
         check_name(about[part]["name"], part)
+    window = about["verifier"].get("window")
     if not are_prompts(prompts := about["embedder"].get("prompts", {})):
         raise IndexCorruptError(
             f"the prompts of an index must be texts by the name of the argument, got {prompts!r:.80}"
@@ -155,6 +162,7 @@ def _read(
         dimension=about["embedder"]["dimension"],
         prompts=prompts,
         verifier=about["verifier"]["name"],
+        window=None if window is None else _check_number(window, "the verifier's window"),
         calibration=calibration_from_dict(about["verifier"]["calibration"]),
         tokens=about["tokens"]["name"],
         generation=about["generation"],
@@ -200,8 +208,10 @@ def load_engine(
         else resolve_embedder(embedder)
     )
     check_embedder(path, saved, own_embedder)
-    judge = resolve_verifier(
-        saved.verifier if verifier is None else verifier, own_embedder, local_files_only=verifier is None
+    judge = (
+        resolve_verifier(saved.verifier, own_embedder, max_length=saved.window, local_files_only=True)
+        if verifier is None
+        else resolve_verifier(verifier, own_embedder)
     )
     is_object = verifier is not None and not isinstance(verifier, str)
     if judge.name == saved.verifier and _is_calibrated_by(saved.calibration, judge, is_object=is_object):

@@ -17,7 +17,13 @@ VerifierLike: TypeAlias = Verifier | str | Callable[[str, list[str]], Any]
 other kinds that `meve.components.verifiers.own.adapt_verifier` knows fit too."""
 
 
-def resolve_verifier(verifier: VerifierLike | None, embedder: Embedder, *, local_files_only: bool = False) -> Verifier:
+def resolve_verifier(
+    verifier: VerifierLike | None,
+    embedder: Embedder,
+    *,
+    max_length: int | None = None,
+    local_files_only: bool = False,
+) -> Verifier:
     """Return the verifier for a setting.
 
     Args:
@@ -26,6 +32,7 @@ def resolve_verifier(verifier: VerifierLike | None, embedder: Embedder, *, local
             function of your own, as `meve.components.verifiers.own.adapt_verifier` takes it. A verifier's `name`
             resolves to the same verifier.
         embedder: the embedder whose vectors `cosine` compares.
+        max_length: tokens that a cross-encoder of yours reads at once; None for its maximum.
         local_files_only: whether to never contact a hub.
 
     Raises:
@@ -43,7 +50,7 @@ def resolve_verifier(verifier: VerifierLike | None, embedder: Embedder, *, local
         from meve.components.verifiers.cosine import CosineVerifier
 
         return CosineVerifier.for_minilm(embedder)
-    return _load_cross_encoder(verifier, local_files_only=local_files_only)
+    return _load_cross_encoder(verifier, max_length=max_length, local_files_only=local_files_only)
 
 
 def load_verifier(verifier: str | None = None, *, device: str | None = None) -> Verifier:
@@ -71,12 +78,16 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
     return resolve_verifier("cosine", resolve_embedder("minilm"))
 
 
-def _load_cross_encoder(name: str | None, device: str | None = None, *, local_files_only: bool = False) -> Verifier:
+def _load_cross_encoder(
+    name: str | None, device: str | None = None, *, max_length: int | None = None, local_files_only: bool = False
+) -> Verifier:
     if name not in (None, SHIPPED_VERIFIER):
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 
         backend: Literal["onnx", "torch"] = "onnx" if _only_onnx(Path(name)) else "torch"
-        return CrossEncoderVerifier.from_name(name, backend=backend, device=device, local_files_only=local_files_only)
+        return CrossEncoderVerifier.from_name(
+            name, backend=backend, max_length=max_length, device=device, local_files_only=local_files_only
+        )
     from meve.components.verifiers._shipped import load_shipped_verifier, load_shipped_verifier_in_torch
 
     return load_shipped_verifier() if device in (None, "cpu") else load_shipped_verifier_in_torch(device)
