@@ -256,7 +256,7 @@ class AuditRules(_PolicySection):
     """What the audit log holds."""
 
     pseudonyms: bool = False
-    """Whether `audit.events` hides users' ids behind hashes if no `user_id` is given. It needs an `audit_key`."""
+    """Whether `audit.events` without a `user_id` shows hashes in place of users' ids. Needs an `audit_key`."""
 
 
 def _default_classes() -> dict[PolicyClass, ClassRule]:

@@ -18,6 +18,7 @@ from meve.components.embedders import are_prompts, find_prompts, resolve_embedde
 from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import (
     IndexCorruptError,
     IndexMismatchError,
@@ -58,8 +59,8 @@ class SavedIndex:
     generation: str
     prompts: dict[str, str] = field(default_factory=dict)
     """The prompts that the embedder was given."""
-    window: int | None = None
-    """The number of tokens that the verifier reads at once, if it is a cross-encoder."""
+    max_length: int | None = None
+    """The `max_length` that the cross-encoder was given."""
     evidence: EvidenceModel | None = None
     """The evidence model that was calibrated for this index."""
     extra: dict[str, Any] = field(default_factory=dict)
@@ -90,7 +91,7 @@ def save_corpus(
         "verifier": {
             "name": verifier.name,
             "calibration": verifier.calibration.to_dict(),
-            "window": getattr(verifier, "window", None),
+            "max_length": verifier.max_length if isinstance(verifier, CrossEncoderVerifier) else None,
         },
         "evidence": evidence.to_dict() if isinstance(evidence, EvidenceModel) else None,
         "tokens": {"name": engine.tokens.name},
@@ -150,7 +151,7 @@ def _read(
     corpus.next_id = max(corpus.next_row, _check_number(about["next_id"], "next_id"))
     for part in ("embedder", "verifier", "tokens"):
         check_name(about[part]["name"], part)
-    window = about["verifier"].get("window")
+    max_length = about["verifier"].get("max_length")
     if not are_prompts(prompts := about["embedder"].get("prompts", {})):
         raise IndexCorruptError(
             f"the prompts of an index must be texts by the name of the argument, got {prompts!r:.80}"
@@ -162,7 +163,7 @@ def _read(
         dimension=about["embedder"]["dimension"],
         prompts=prompts,
         verifier=about["verifier"]["name"],
-        window=None if window is None else _check_number(window, "the verifier's window"),
+        max_length=None if max_length is None else _check_number(max_length, "the verifier's max_length"),
         calibration=calibration_from_dict(about["verifier"]["calibration"]),
         tokens=about["tokens"]["name"],
         generation=about["generation"],
@@ -209,7 +210,7 @@ def load_engine(
     )
     check_embedder(path, saved, own_embedder)
     judge = (
-        resolve_verifier(saved.verifier, own_embedder, max_length=saved.window, local_files_only=True)
+        resolve_verifier(saved.verifier, own_embedder, max_length=saved.max_length, local_files_only=True)
         if verifier is None
         else resolve_verifier(verifier, own_embedder)
     )

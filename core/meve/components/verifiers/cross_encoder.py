@@ -87,6 +87,8 @@ class CrossEncoderVerifier:
 
     most_readings = MOST_READINGS
     """The most pairs of a stretch of the query and a piece of the passage that are read."""
+    max_length: int | None = None
+    """The `max_length` that `from_name` was given."""
 
     def __init__(
         self,
@@ -171,7 +173,9 @@ class CrossEncoderVerifier:
         if calibration is None:
             calibration = load_calibration_file(folder)
         size = runtime.batch_size if batch_size is None else batch_size
-        return cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
+        verifier = cls(runtime, name=name, calibration=calibration, batch_size=size, cache_size=cache_size)
+        verifier.max_length = max_length
+        return verifier
 
     @property
     def window(self) -> int:
