@@ -16,6 +16,16 @@ def sigmoid(x: npt.NDArray[np.floating]) -> FloatArray:
     return np.asarray(0.5 * (1.0 + half), dtype=np.float32)
 
 
+def log_odds(probabilities: npt.NDArray[np.floating] | float) -> FloatArray:
+    """Return ln(p / (1 - p)), the inverse of `sigmoid`; 0 and 1 count as 1e-9 and 1 - 1e-9.
+
+    >>> log_odds(np.array([0.0, 0.5, 0.88])).round(2).tolist()
+    [-20.72, 0.0, 1.99]
+    """
+    p = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-9, 1 - 1e-9)
+    return np.log(p / (1 - p))
+
+
 def normalize(vectors: npt.NDArray[np.floating]) -> FloatArray:
     """Scale vectors of shape (n, d) or (d,) to length 1; a zero vector stays zero."""
     array = np.asarray(vectors, dtype=np.float32)

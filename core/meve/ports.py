@@ -315,15 +315,12 @@ class EvidenceCombiner(Protocol):
         """The map from `sums` to probabilities."""
 
     def sums(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
-        """Return uncalibrated scores, shape (n,), that grow with each input of shape (n,).
+        """Return log-odds before calibration, shape (n,), that grow with each input of shape (n,).
 
         Args:
             inputs: `logit`, any finite number; `cosine`, in [-1, 1], unless `embedder` is None; `keywords`, in [0, 1],
                 NaN where unknown.
         """
-
-    def estimate(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the calibrated probabilities that passages are relevant, shape (n,), from the inputs of `sums`."""
 
     def with_calibration(self, calibration: Calibration) -> Self:
         """Return the same model with another calibration."""

@@ -22,8 +22,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from meve.components._onnx_session import open_session
-from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file, read_spans
-from meve.components.verifiers._sentence_scores import are_within
+from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
+from meve.components.verifiers._sentence_scores import are_within, read_spans
 from meve.pipeline.phases.condense import find_spans
 from meve.training.token_head import add_token_head, hidden_states, remove_token_head
 from meve.types import FloatArray

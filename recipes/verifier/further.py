@@ -187,7 +187,7 @@ def with_targets(examples: Sequence[Example]) -> list[Example]:
     cosines = np.array([vectors[e.query] @ vectors[e.passage] for e in examples])
     logits = raw_scores(verifier, [pair_of(e) for e in examples])
     unknown = np.full(len(examples), np.nan)
-    known = evidence.estimate({"logit": logits, "cosine": cosines, "keywords": unknown})
+    known = evidence.calibration.apply(evidence.sums({"logit": logits, "cosine": cosines, "keywords": unknown}))
     return [replace(e, target=(e.relevant + float(p)) / 2) for e, p in zip(examples, known, strict=True)]
 
 

@@ -9,13 +9,22 @@ import pytest
 
 from meve import Passage, Retriever
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration, summarize_calibration
-from meve.components._shipped_models import EVIDENCE, PRIOR, WITH_MINILM, WITH_WORDS, find_fitted_models
-from meve.components.evidence import FITS, INTERCEPT, WORD_FITS, EvidenceModel
+from meve.components._shipped_models import (
+    EVIDENCE,
+    PRIOR,
+    WITH_MINILM,
+    WITH_WORDS,
+    find_estimator,
+    find_fitted_models,
+)
+from meve.components.evidence import FITS, INPUTS, INTERCEPT, WORD_FITS, EvidenceModel
 from meve.components.verification_prior import FittedPrior
 from meve.components.verifiers import load_verifier
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.errors import ConfigurationError, ModelError
+from meve.evaluation._model_caches import WrappedEmbedder
 from meve.pipeline.config import Sources
+from meve.ports import Embedder
 from meve.retrieval._evidence_scores import EvidenceScores
 from meve.testing.evidence_contract import EvidenceContract, PriorContract
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
@@ -162,6 +171,30 @@ def test_own_calibration_leaves_verdict_to_the_verifier() -> None:
     assert not any("logit" in c.scores for c in trace.candidates)
 
 
+@pytest.mark.parametrize("name", ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"])
+def test_published_minilm_has_the_models_that_were_fitted_to_minilm(retriever: Retriever, name: str) -> None:
+    class Published(WrappedEmbedder):
+        def __init__(self, inner: Embedder) -> None:
+            super().__init__(inner)
+            self.name = name
+
+    again = Retriever.from_texts(TEXTS, embedder=Published(retriever.embedder))
+    one, other = (r.retrieve(QUESTION).trace for r in (retriever, again))
+    assert [c.scores for c in one.candidates] == [c.scores for c in other.candidates]
+    assert [p.settings.get("evidence") for p in one.phases] == [p.settings.get("evidence") for p in other.phases]
+    assert [p.settings.get("prior") for p in one.phases] == [p.settings.get("prior") for p in other.phases]
+    assert one.sufficiency == other.sufficiency
+
+
+def test_calibrated_evidence_without_cosines_keeps_its_estimate_for_minilm(of_words: EvidenceModel) -> None:
+    """Indexes with the published MiniLM were calibrated so, before its cosines counted."""
+    verifier = load_shipped_verifier()
+    fitted = of_words.with_calibration(PlattCalibration(slope=0.5, pairs=100))
+    estimator = find_estimator(verifier.name, verifier.calibration, "all-MiniLM-L6-v2", fitted)
+    assert estimator is not None
+    assert estimator.name == "meve-sufficiency-1"
+
+
 def test_trace_names_the_evidence_model(retriever: Retriever) -> None:
     settings = {p.name: p.settings for p in retriever.retrieve(QUESTION).trace.phases}
     assert settings["verify"]["evidence"] == "meve-evidence-1"
@@ -195,6 +228,54 @@ def test_short_answer_among_other_topics_is_verified_by_the_cosine_of_its_senten
     assert not any(p.verified for p in unanswerable.passages)
 
 
+RULES = (
+    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is "
+    "entered in the logbook before the start. Fees are collected on the third of each month by direct debit. Life "
+    "jackets are compulsory from November to March. Guests may row three times before they join. In the garden dogs "
+    "are welcome on a lead. The workshop is upstairs, and broken parts go on the blue shelf."
+)
+THINGS = ["shed", "pier", "bench", "fence", "hut", "mast", "rack", "ramp", "wall", "lamp", "bell", "flag", "chair"]
+LIST = "; ".join(f"{thing} {n}: painted every spring by the members and checked in autumn"
+                 for n in (1, 2) for thing in THINGS)  # fmt: skip
+"""A passage of over 1,200 characters, whose vector says little about one answer in it."""
+
+
+@pytest.mark.parametrize("pairs", [None, 100])
+def test_long_passage_has_at_least_the_verifiers_own_probability(pairs: int | None) -> None:
+    """A calibration that `calibrate` fitted names its pairs."""
+    text = LIST[:600] + "; lockers: 4 euros a month, from the office" + LIST[600:]
+    question = "How much does a locker cost per month?"
+    club = Retriever.from_texts([text, *TEXTS], embedder="minilm")
+    combiner = club.engine.make_scorer().combiner
+    assert combiner is not None
+    club.engine = replace(club.engine, evidence=combiner.with_calibration(PlattCalibration(pairs=pairs)))
+    (scores,) = (
+        c.scores for c in club.retrieve(question, exact=True).trace.candidates if c.id == club.passages()[0].id
+    )
+    assert scores["verifier"] == pytest.approx(club.verifier.score(question, [text])[0], abs=1e-4)
+    with_its_cosine = combiner.sums({name: np.array([scores.get(name, np.nan)]) for name in INPUTS})
+    assert combiner.calibration.apply(with_its_cosine)[0] < scores["verifier"] - 0.01
+
+
+@pytest.mark.parametrize("passage", [RULES, LIST[:600] + "; lockers: 4 euros a month, from the office" + LIST[600:]])
+def test_a_calibration_changes_no_sum(passage: str) -> None:
+    """So that the probabilities of a retrieval are those that `calibrate` reports."""
+    questions = ["In which months must I wear a life jacket?", "How much does a locker cost per month?"]
+    club = Retriever.from_texts([passage, *TEXTS], embedder="minilm")
+    combiner = club.engine.make_scorer().combiner
+    assert combiner is not None
+    shifted = PlattCalibration(slope=1.0, intercept=-5.0, pairs=100)
+    for question in questions:
+        before = EvidenceScores(club.engine, combiner, club._corpus).raw_scores(question, [passage])
+        other = replace(club.engine, evidence=combiner.with_calibration(shifted))
+        assert EvidenceScores(other, combiner, club._corpus).raw_scores(question, [passage]) == pytest.approx(before)
+        club.engine = other
+        found = {c.id: c.scores for c in club.retrieve(question, exact=True).trace.candidates}
+        judged = found[club.passages()[0].id]["verifier"]
+        assert judged == pytest.approx(shifted.apply(before)[0], abs=1e-4)
+        club.engine = replace(other, evidence=combiner)
+
+
 def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
     """A passage that shares no word with the question, but with its evidence, is judged with those words too."""
     texts = ["Tomatoes need water from the Ahorn brook.", "The Ahorn brook springs at Kessel.", "Bread needs flour."]
@@ -206,9 +287,9 @@ def test_further_hop_reads_keyword_scores_of_the_extended_query() -> None:
         name, verifier, embedder = "recorder", two.verifier.name, two.embedder.name
         calibration = PlattCalibration()
 
-        def estimate(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        def sums(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
             judged.append({name: values.tolist() for name, values in inputs.items()})
-            return np.array([0.9 if k == 1.0 else 0.1 for k in inputs["keywords"]], np.float32)
+            return np.array([2.0 if k == 1.0 else -2.0 for k in inputs["keywords"]], np.float32)
 
     two.engine = replace(two.engine, evidence=Recorder())
     two.retrieve("Who grows tomatoes?", hops=2, exact=True)
@@ -262,12 +343,6 @@ def test_fallback_hits_have_keyword_scores_too() -> None:
     assert min(c.scores["keywords"] for c in found) > 0.5
 
 
-RULES = (
-    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is "
-    "entered in the logbook before the start. Fees are collected on the third of each month by direct debit. Life "
-    "jackets are compulsory from November to March. Guests may row three times before they join. In the garden dogs "
-    "are welcome on a lead. The workshop is upstairs, and broken parts go on the blue shelf."
-)
 PLACES = ["Oslo", "Rome", "Bern", "Riga", "Kyiv", "Baku", "Lima", "Doha", "Cork", "Pune", "Bari", "Metz"]
 
 

@@ -22,7 +22,7 @@ from meve.components.verifiers._shipped import (
     load_shipped_verifier_in_torch,
 )
 from meve.errors import CalibrationError, ModelError
-from meve.ports import Verifier
+from meve.ports import SentenceVerifier, Verifier
 from meve.testing.verifier_contract import VerifierContract
 
 TALL = "How tall is the Eiffel Tower?"
@@ -30,6 +30,13 @@ PASSAGES = [
     "The Louvre is a museum in Paris.", "The Eiffel Tower is 330 metres tall.", "Bread is made from flour.",
     "Mount Everest is 8,849 metres high.", "Cats sleep most of the day.", "Rain fell all week. " * 40,
 ]  # fmt: skip
+
+
+RULES = (
+    "The boathouse stands at the end of Mill Lane, behind the old sawmill. Lights are on until ten. Each outing is "
+    "entered in the logbook before the start. Fees are collected on the third of each month by direct debit. Life "
+    "jackets are compulsory from November to March. Guests may row three times before they join."
+)
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +120,29 @@ class TestInTorch:
         assert (in_torch.name, in_torch.calibration) == (SHIPPED_VERIFIER, ours.calibration)
         fitted = find_fitted_models(in_torch.name, in_torch.calibration.to_dict(), "meve-minilm-1")
         assert None not in (fitted.evidence, fitted.prior)
+
+    def test_sentences_are_rated_in_the_same_reading(self, ours: Verifier, in_torch: Verifier) -> None:
+        assert isinstance(ours, SentenceVerifier)
+        assert isinstance(in_torch, SentenceVerifier)
+        text = "The keys are with Bettina. The tower is 330 metres tall. " * 2
+        spans = [(0, 26), (27, 56), (57, 83), (84, 113)]
+        cut = [(0, 16)]
+        mine, graph = (v.score_sentences(TALL, [text, "Cats sleep a lot."], [spans, cut]) for v in (in_torch, ours))
+        assert [len(scores) for scores in mine] == [4, 1]
+        np.testing.assert_allclose(np.concatenate(mine), np.concatenate(graph), atol=0.05)
+        assert mine[0][1] > mine[0][0] + 0.1
+
+    def test_retrievals_give_the_same_verdicts_and_sentences(self, in_torch: Verifier) -> None:
+        """The cosine of a sentence counts in both, and packing by sentences reads no passage again."""
+        texts = [RULES, *PASSAGES]
+        on_graph, mine = Retriever.from_texts(texts), Retriever.from_texts(texts, verifier=in_torch)
+        for question in ("In which months must I wear a life jacket?", "On which day is the fee debited?", TALL):
+            expected, context = (r.retrieve(question, exact=True) for r in (on_graph, mine))
+            scores = [{c.id: c.scores["verifier"] for c in found.trace.candidates} for found in (expected, context)]
+            assert scores[1] == pytest.approx(scores[0], abs=0.05)
+            assert [p.verified for p in context.passages] == [p.verified for p in expected.passages]
+            packed = [r.retrieve(question, packing="sentences").text for r in (on_graph, mine)]
+            assert packed[0] == packed[1]
 
     def test_weights_are_loaded_once_per_device(self, in_torch: Verifier) -> None:
         assert load_shipped_verifier_in_torch("cpu")._runtime is in_torch._runtime  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="NOT TESTED: needs torch")
 import torch
 from transformers import PreTrainedModel
 
-from meve import load_verifier
+from meve import Retriever, load_verifier
 from meve.components._torch_device import (
     check_torch_device,
     choose_batch_size,
@@ -21,6 +21,7 @@ from meve.components._torch_device import (
 )
 from meve.components.embedders.minilm import load_minilm
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
+from meve.components.verifiers._sentence_scores import TokenHead
 from meve.components.verifiers._torch_runtime import TorchRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.errors import ConfigurationError, ModelError
@@ -62,6 +63,25 @@ class TestHalving:
         sizes = limit_batches(runtime._model, largest=3)
         np.testing.assert_allclose(runtime.logits([pairs])[0], expected, atol=1e-5)
         assert sizes == [8, 4, 2, 2, 2, 2]
+
+    def test_tokens_of_a_batch_above_memory_are_read_in_halves(self, tmp_path: Path) -> None:
+        head = TokenHead(weights={1: np.full(32, 0.1, np.float32)}, relevance=0.5, bias=0.1)
+        model = TorchRuntime.from_name(str(save_tiny_model(tmp_path / "tiny")), device="cpu")._model
+        runtime = TorchRuntime(model, name="tiny", token_head=head)
+        pairs = [(QUERY, text) for text in PASSAGES]
+        ((expected, readings),) = runtime.read([pairs])
+        sizes = limit_batches(model, largest=3)
+        ((scores, halves),) = runtime.read([pairs])
+        assert sizes == [8, 4, 2, 2, 2, 2]
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
+        for one, other in zip(readings, halves, strict=True):
+            np.testing.assert_allclose(one.logits, other.logits, atol=1e-5)
+            np.testing.assert_array_equal(one.spans, other.spans)
+
+    def test_model_without_a_head_for_tokens_reads_none(self, runtime: TorchRuntime) -> None:
+        assert not runtime.rates_tokens
+        with pytest.raises(ModelError, match="has no logit per token"):
+            runtime.read([[(QUERY, PASSAGES[0])]])
 
     def test_pair_above_memory_raises_model_error(self, runtime: TorchRuntime) -> None:
         limit_batches(runtime._model, largest=0)
@@ -128,9 +148,15 @@ class TestMissingDevice:
         with pytest.raises(ConfigurationError, match=rf"torch {re.escape(torch.__version__)} can use here.*got 'cuda"):
             load()
 
-    def test_unknown_device_raises(self) -> None:
-        with pytest.raises(ConfigurationError, match="got 'abacus'"):
-            check_torch_device("abacus")
+    @pytest.mark.parametrize("device", ["abacus", "meta", 1.5])
+    def test_unknown_device_raises(self, device: Any) -> None:
+        for load in (check_torch_device, lambda given: load_verifier(device=given)):
+            with pytest.raises(ConfigurationError, match=f"got '?{device}"):
+                load(device)
+
+    def test_model_of_another_type_raises(self) -> None:
+        with pytest.raises(ConfigurationError, match="verifier must be a model's name or folder, got 5"):
+            load_verifier(5)  # type: ignore[arg-type]
 
     def test_cosine_takes_no_device(self) -> None:
         with pytest.raises(ConfigurationError, match=r"device must be left out for 'cosine'.*got 'cuda'"):
@@ -144,6 +170,8 @@ class TestOnCuda:
         question = "How tall is the Eiffel Tower?"
         on_cuda = load_verifier(device="cuda")
         np.testing.assert_allclose(on_cuda.score(question, texts), load_verifier().score(question, texts), atol=0.05)
+        contexts = [Retriever.from_texts(texts, verifier=v).retrieve(question) for v in (None, on_cuda)]
+        assert contexts[0].text == contexts[1].text
 
     def test_batch_size_follows_the_free_memory(self, tmp_path: Path) -> None:
         runtime = TorchRuntime.from_name(str(save_tiny_model(tmp_path / "tiny")), device="cuda")

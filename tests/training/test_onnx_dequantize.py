@@ -8,6 +8,7 @@ import pytest
 from onnx import helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
+from meve.components.embedders.onnx import MINILM_FOLDER
 from meve.components.verifiers._onnx_dequantize import _read_weights
 from meve.components.verifiers._shipped import VERIFIER_FOLDER, load_shipped_verifier
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
@@ -65,6 +66,11 @@ def test_biases_of_more_than_ten_layers_keep_their_order() -> None:
     weights = _read_weights(helper.make_graph(nodes, "g", [], [], constants))
     for n in range(11):
         assert set(weights[f"{attention.format(n)}.query.bias"].tolist()) == {float(n)}
+
+
+def test_embedder_is_no_cross_encoder(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="must hold a graph that quantize_onnx wrote from a BERT classifier"):
+        dequantize_onnx(MINILM_FOLDER, tmp_path / "never")
 
 
 def test_graph_that_is_not_quantised_raises(tmp_path: Path) -> None:

@@ -179,6 +179,7 @@ def test_pairs_of_one_label_raise(base, tmp_path):
         fine_tune(base, [p for p in pairs(4) if p.relevant], tmp_path / "model")
     with pytest.raises(ModelNotFoundError):
         fine_tune(tmp_path / "nowhere", pairs(4), tmp_path / "model")
+    assert not (tmp_path / "model").exists(), "a mistyped base leaves the folder to the next training"
     for wrong in ({"epochs": 0}, {"learning_rate": 0.0}, {"warmup": 1.0}, {"batch_size": True}, {"dropout": 1.0}):
         with pytest.raises(ConfigurationError):
             TrainingConfig(**wrong)

@@ -116,8 +116,8 @@ def _check_cuda(graph: Path, device: str | None) -> None:
         raise ConfigurationError(
             f"device must be 'cpu' for {graph}, got {device!r}: ONNX Runtime has no CUDA kernels for its 8-bit "
             "products; load the model's weights in torch instead: the verifier that ships by "
-            "load_verifier(device='cuda'), your own from the folder that "
-            "meve.training.onnx_dequantize.dequantize_onnx writes"
+            "load_verifier(device='cuda'), the embedder that ships by embedder='all-MiniLM-L6-v2', a cross-encoder of "
+            "your own from the folder that meve.training.onnx_dequantize.dequantize_onnx writes"
         )
     available = onnxruntime.get_available_providers()
     if _CUDA not in available:

@@ -1,11 +1,11 @@
 """Loads the fitted models that ship with the bundled verifier and hold for it alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from meve.components.embedders.onnx import SHIPPED_MINILM
+from meve.components.embedders.onnx import MINILM_NAMES
 from meve.components.evidence import EvidenceModel
 from meve.components.sufficiency import LogitEstimator, RecalibratedEstimator, SufficiencyEstimator
 from meve.components.verification_prior import FittedPrior
@@ -46,9 +46,12 @@ def find_fitted_models(verifier: str, calibration: Mapping[str, Any], embedder: 
     own = _read_own_calibration()
     if verifier != SHIPPED_VERIFIER or own is None or calibration != own.to_dict():
         return FittedModels()
-    folder = VERIFIER_FOLDER / (WITH_MINILM if embedder == SHIPPED_MINILM else WITH_WORDS)
-    prior = _read_prior(folder / PRIOR)
-    return FittedModels(evidence=_read_evidence(folder / EVIDENCE), prior=prior if prior.embedder == embedder else None)
+    is_minilm = embedder in MINILM_NAMES
+    folder = VERIFIER_FOLDER / (WITH_MINILM if is_minilm else WITH_WORDS)
+    evidence, prior = _read_evidence(folder / EVIDENCE), _read_prior(folder / PRIOR)
+    if is_minilm:
+        return FittedModels(evidence=replace(evidence, embedder=embedder), prior=replace(prior, embedder=embedder))
+    return FittedModels(evidence=evidence, prior=prior if prior.embedder == embedder else None)
 
 
 def find_estimator(
@@ -74,7 +77,7 @@ def find_estimator(
     alone = _read_estimator(VERIFIER_FOLDER / SUFFICIENCY)
     if evidence is None and not is_own:  # the verifier judges alone
         return RecalibratedEstimator(alone, given=calibration, fitted=own)
-    if embedder != SHIPPED_MINILM:
+    if embedder not in MINILM_NAMES or (evidence is not None and evidence.embedder is None):
         return LogitEstimator(alone, fitted=own)
     folder = VERIFIER_FOLDER / WITH_MINILM
     shipped, estimator = _read_evidence(folder / EVIDENCE), _read_estimator(folder / SUFFICIENCY)

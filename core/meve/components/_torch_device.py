@@ -35,8 +35,8 @@ def check_torch_device(device: str | None) -> None:
     import torch
 
     try:
-        torch.zeros(1, device=device)
-    except (AssertionError, RuntimeError) as cause:
+        torch.zeros(1, device=device).tolist()  # read back, since a device such as `meta` holds no numbers
+    except (AssertionError, RuntimeError, TypeError) as cause:
         why = str(cause).strip().splitlines()[0]
         raise ConfigurationError(
             f"device must be one that torch {torch.__version__} can use here, such as 'cpu', got {device!r} ({why}): "

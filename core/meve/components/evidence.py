@@ -56,14 +56,6 @@ class EvidenceModel:
                     f"least 0, all finite, got {dict(weights)}; fit it again"
                 )
 
-    def estimate(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
-        """Return the probabilities that passages are relevant, shape (n,).
-
-        Args:
-            inputs: as for `sums`.
-        """
-        return self.calibration.apply(self.sums(inputs))
-
     def sums(self, inputs: Mapping[str, FloatArray]) -> FloatArray:
         """Return the weighted sums of the inputs, shape (n,); `calibration` maps them to probabilities.
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from meve._formulas import cosines
+from meve._formulas import cosines, log_odds
 from meve._vectors import validate_scores
 from meve.errors import ModelError, wrap_errors
 from meve.pipeline._candidate_vectors import stack_vectors, with_vectors
@@ -16,7 +16,8 @@ from meve.types import Candidate, FloatArray, Query, TextSpans
 LONG = 1_200
 """The characters from which a passage exceeds the window of an embedder, of some 250 tokens."""
 PROMISING = 0.12
-"""The least probability of a passage whose best sentence is embedded too. Below, hardly any cosine lifts it to 0.5."""
+"""The least probability of a passage whose best sentence is embedded too, by the uncalibrated sum of its evidence.
+Below, hardly any cosine lifts it to 0.5."""
 CHANCE = 0.05
 """How much higher the cosine of a sentence must be to count: of several sentences, one is closer by chance."""
 PASSAGE_COSINE = "passage_cosine"
@@ -130,14 +131,8 @@ class VerifierScorer:
         inputs = self._find_evidence(query, candidates)
         with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
             if self.combiner is not None and inputs:
-                logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
-                inputs["logit"] = validate_scores(logits, len(candidates), self.verifier.name)
-                scores = self.combiner.estimate(inputs)
-                if self.combiner.embedder is not None:
-                    if raised := self._raise_cosines(query, candidates, scores, inputs["cosine"]):
-                        inputs |= raised
-                        scores = self.combiner.estimate(inputs)
-                    scores = self._without_understated(candidates, scores, inputs["logit"])
+                sums, inputs = self._weigh(self.combiner, inputs, query, candidates)
+                scores = self.combiner.calibration.apply(sums)
             else:
                 scores = validate_scores(self._scores(query, candidates), len(candidates), self.verifier.name)
         if scores.size and (scores.min() < 0 or scores.max() > 1):
@@ -148,17 +143,48 @@ class VerifierScorer:
         unread = self._count_unread(query, candidates)
         return scores, inputs if unread is None else {**inputs, UNREAD: unread}
 
+    def sum_evidence(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
+        """Return the evidence model's sums, shape (n,), whose calibration gives the probabilities of `judge`.
+
+        Raises:
+            ModelError: no evidence model is in use, a candidate has no vector that it needs, or the verifier failed.
+        """
+        inputs = self._find_evidence(query, candidates)
+        if self.combiner is None or not inputs:
+            raise ModelError("evidence can't be weighed: it takes an evidence model, and vectors that it reads")
+        with wrap_errors(ModelError, f"verifying with {self.verifier.name!r}"):
+            return self._weigh(self.combiner, inputs, query, candidates)[0]
+
+    def _weigh(
+        self,
+        combiner: EvidenceCombiner,
+        inputs: Mapping[str, FloatArray],
+        query: Query,
+        candidates: Sequence[Candidate],
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Return the sums of the evidence, shape (n,), and all inputs by name; no calibration changes a sum."""
+        logits = self.verifier.raw_scores(query.text, [c.passage.content for c in candidates])
+        known = {**inputs, "logit": validate_scores(logits, len(candidates), self.verifier.name)}
+        sums = combiner.sums(known)
+        if combiner.embedder is None:
+            return sums, known
+        if raised := self._raise_cosines(query, candidates, sums, known["cosine"]):
+            known |= raised
+            sums = combiner.sums(known)
+        return self._without_understated(candidates, sums, known["logit"]), known
+
     def _raise_cosines(
-        self, query: Query, candidates: Sequence[Candidate], scores: FloatArray, known: FloatArray
+        self, query: Query, candidates: Sequence[Candidate], sums: FloatArray, known: FloatArray
     ) -> dict[str, FloatArray]:
         """Return new cosines, each at least that of the passage's best sentence less 0.05, and the former ones.
 
-        The result is empty if none rises. The former cosines are NaN where nothing rose. Passages of low scores are
-        left out. The verifier's reading of a passage tells its best sentence.
+        The result is empty if none rises. The former cosines are NaN where nothing rose. Passages of low sums are left
+        out. The verifier's reading of a passage tells its best sentence.
         """
         if self._split is None or query.vector is None or not self.scores_sentences:
             return {}
-        parts = {n: self._split(candidates[n].passage.text) for n in np.nonzero(scores >= PROMISING)[0].tolist()}
+        promising = np.nonzero(sums >= log_odds(PROMISING))[0].tolist()
+        parts = {n: self._split(candidates[n].passage.text) for n in promising}
         parts = {n: sentences for n, sentences in parts.items() if len(sentences) > 1}
         if not parts:
             return {}
@@ -176,18 +202,15 @@ class VerifierScorer:
             return {}
         return {"cosine": raised, PASSAGE_COSINE: np.where(raised > known, known, np.float32(np.nan))}
 
-    def _without_understated(
-        self, candidates: Sequence[Candidate], scores: FloatArray, logits: FloatArray
-    ) -> FloatArray:
-        """Return the scores, those of long passages at least the verifier's own.
+    def _without_understated(self, candidates: Sequence[Candidate], sums: FloatArray, logits: FloatArray) -> FloatArray:
+        """Return the sums, those of long passages at least the log-odds of the verifier's own probability.
 
-        The vector of a long passage is the mean of its windows, so the cosine says little about the one that answers. A
-        combiner that was calibrated anew is another scale, and isn't compared.
+        The vector of a long passage is the mean of its windows, so the cosine says little about the one that answers.
         """
         is_long = np.array([len(c.passage.content) > LONG for c in candidates], dtype=bool)
-        if not is_long.any() or getattr(self.calibration, "pairs", None):
-            return scores
-        return np.where(is_long, np.maximum(scores, self.verifier.calibration.apply(logits)), scores)
+        if not is_long.any():
+            return sums
+        return np.where(is_long, np.maximum(sums, log_odds(self.verifier.calibration.apply(logits))), sums)
 
     def _count_unread(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray | None:
         """Return how many windows of each passage the verifier left unread, NaN for none; None if it read all."""

@@ -52,8 +52,7 @@ class EvidenceScores:
             found.get(text) or Candidate(passage=Passage(id=f"pair {n}", text=text), origin="pairs")
             for n, text in enumerate(passages)
         ]
-        _, inputs = self._scorer.judge(asked, with_vectors(given, self._engine.embedder))
-        return self._evidence.sums(inputs)
+        return self._scorer.sum_evidence(asked, with_vectors(given, self._engine.embedder))
 
 
 def use_calibration(engine: Engine, report: CalibrationReport) -> Engine:

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from meve.components.verifiers._onnx_runtime import TOKEN_LOGITS
+from meve.components.verifiers._onnx_runtime import TOKEN_HEAD, TOKEN_LOGITS
 from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.types import FloatArray
-
-_PREFIX = "meve_token_head"
 
 
 def add_token_head(
@@ -51,18 +49,18 @@ def add_token_head(
         )
     parts = []
     for layer, values in sorted(weights.items()):
-        constant, product = f"{_PREFIX}_weight_{layer}", f"{_PREFIX}_{layer}"
+        constant, product = f"{TOKEN_HEAD}_weight_{layer}", f"{TOKEN_HEAD}_{layer}"
         column = np.asarray(values, dtype=np.float32).reshape(-1, 1)
         model.graph.initializer.append(onnx.numpy_helper.from_array(column, constant))
         _append(model, "MatMul", [layers[layer - 1], constant], product)
         parts.append(product)
     numbers = {"relevance": np.array([relevance], np.float32), "bias": np.array([bias], np.float32)}
     for name, value in {**numbers, "axis": np.array([2], np.int64)}.items():
-        model.graph.initializer.append(onnx.numpy_helper.from_array(value, f"{_PREFIX}_{name}"))
-    _append(model, "Sum", [*parts, f"{_PREFIX}_bias"], f"{_PREFIX}_sum")
-    _append(model, "Squeeze", [f"{_PREFIX}_sum", f"{_PREFIX}_axis"], f"{_PREFIX}_tokens")
-    _append(model, "Mul", [model.graph.output[0].name, f"{_PREFIX}_relevance"], f"{_PREFIX}_pair")
-    _append(model, "Add", [f"{_PREFIX}_tokens", f"{_PREFIX}_pair"], TOKEN_LOGITS)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(value, f"{TOKEN_HEAD}_{name}"))
+    _append(model, "Sum", [*parts, f"{TOKEN_HEAD}_bias"], f"{TOKEN_HEAD}_sum")
+    _append(model, "Squeeze", [f"{TOKEN_HEAD}_sum", f"{TOKEN_HEAD}_axis"], f"{TOKEN_HEAD}_tokens")
+    _append(model, "Mul", [model.graph.output[0].name, f"{TOKEN_HEAD}_relevance"], f"{TOKEN_HEAD}_pair")
+    _append(model, "Add", [f"{TOKEN_HEAD}_tokens", f"{TOKEN_HEAD}_pair"], TOKEN_LOGITS)
     shape = ["batch", "tokens"]
     model.graph.output.append(onnx.helper.make_tensor_value_info(TOKEN_LOGITS, onnx.TensorProto.FLOAT, shape))
     written = to.with_name(f"{to.name}.new")
@@ -88,7 +86,7 @@ def hidden_states(model: Any) -> list[str]:  # noqa: ANN401
 
 def _remove(entries: Any, names: list[str]) -> None:  # noqa: ANN401
     for n in reversed(range(len(names))):
-        if names[n] == TOKEN_LOGITS or names[n].startswith(_PREFIX):
+        if names[n] == TOKEN_LOGITS or names[n].startswith(TOKEN_HEAD):
             del entries[n]
 
 

@@ -116,11 +116,11 @@ def fine_tune(
         import_module("accelerate")  # required by Trainer
     except ImportError as cause:
         raise missing_extra(str(cause.name), "train", "training a verifier") from cause
-    _claim_folder(to, base, pairs, goals, config)
     set_seed(config.seed)  # initialises a new head
     with map_load_errors(str(base), "give the folder of an encoder, such as the bundled all-MiniLM-L6-v2"):
         model, tokenizer = _load_base(str(base), config.dropout)
     _freeze(model, config.frozen_layers)
+    _claim_folder(to, base, pairs, goals, config)
     lengths = [len(pair.query) + len(pair.passage) for pair in pairs]
     order = order_batches(lengths, batch_size=config.batch_size, epochs=config.epochs, seed=config.seed)
     loss = torch.nn.BCEWithLogitsLoss(reduction="sum")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SHIPPED_MINILM = "meve-minilm-1"
 """The name of the embedder that ships: all-MiniLM-L6-v2 with 8-bit weights."""
+MINILM_NAMES = (SHIPPED_MINILM, "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
+"""That embedder's name and those of the published weights. Models fitted to the vectors of one hold for all."""
 MINILM_FOLDER = Path(__file__).parent / SHIPPED_MINILM
 """The folder of that embedder: graph, tokenizer, configuration and model card."""
 

@@ -81,6 +81,9 @@ def load_verifier(verifier: str | None = None, *, device: str | None = None) -> 
 def _load_cross_encoder(
     name: str | None, device: str | None = None, *, max_length: int | None = None, local_files_only: bool = False
 ) -> Verifier:
+    if name is not None and not isinstance(name, str | Path):
+        raise ConfigurationError(f"verifier must be a model's name or folder, got {name!r:.80}")
+    device = None if device is None else str(device)
     if name not in (None, SHIPPED_VERIFIER):
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from meve.components.verifiers._onnx_runtime import TOKEN_HEAD
+from meve.components.verifiers._sentence_scores import TokenHead
 from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.types import FloatArray
 
@@ -56,6 +58,30 @@ def dequantize_onnx(folder: str | Path, to: str | Path) -> Path:
     return target
 
 
+def read_token_head(folder: str | Path) -> TokenHead | None:
+    """Return what computes the logits per token in a graph that `meve.training.token_head` extended; None for others.
+
+    Raises:
+        MissingExtraError: onnx isn't installed.
+        ModelError: the graph can't be read.
+    """
+    try:
+        import onnx
+    except ImportError as cause:
+        raise missing_extra("onnx", "onnx", "reading a graph") from cause
+    with wrap_errors(ModelError, f"reading the graph of {folder}"):
+        graph = onnx.load(str(Path(folder) / "onnx" / "model.onnx")).graph
+        stored = {
+            each.name.removeprefix(f"{TOKEN_HEAD}_"): onnx.numpy_helper.to_array(each)
+            for each in graph.initializer
+            if each.name.startswith(TOKEN_HEAD)
+        }
+    if not stored:
+        return None
+    weights = {int(name.rpartition("_")[2]): v[:, 0] for name, v in stored.items() if name.startswith("weight_")}
+    return TokenHead(weights=weights, relevance=float(stored["relevance"][0]), bias=float(stored["bias"][0]))
+
+
 def _read_weights(graph: Any) -> dict[str, FloatArray]:  # noqa: ANN401 - an onnx.GraphProto
     """Return a BERT's weights by the names that transformers gives them."""
     from onnx import numpy_helper
@@ -81,7 +107,7 @@ def _read_weights(graph: Any) -> dict[str, FloatArray]:  # noqa: ANN401 - an onn
             attention_biases.append(stored[node.input[3]])
     layers = {found["layer"] for name in weights if (found := _ATTENTION.fullmatch(name))}
     ordered = sorted(layers, key=lambda layer: int(layer.split(".")[3]))
-    for layer, bias in zip(ordered, attention_biases, strict=True):
+    for layer, bias in zip(ordered, attention_biases, strict=False):
         for part, values in zip(("query", "key", "value"), np.split(bias, 3), strict=True):
             weights[f"{layer}.{part}.bias"] = values
     return weights

@@ -13,10 +13,10 @@ from meve._fork_safety import GATE
 from meve.components._model_errors import map_load_errors
 from meve.components._onnx_session import CorePool, cuda_number, list_inputs, open_session
 from meve.components._text_splitter import TextSplitter, read_json, read_window
-from meve.components.verifiers._sentence_scores import TokenReading
+from meve.components.verifiers._sentence_scores import TokenReading, read_tokens
 from meve.components.verifiers._torch_runtime import CHOICES, check_classifier, check_max_length
 from meve.errors import ModelError, ModelNotFoundError, wrap_errors
-from meve.types import FloatArray, RowArray
+from meve.types import FloatArray
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -32,6 +32,8 @@ BATCH_ON_CUDA = 32
 
 TOKEN_LOGITS = "token_logits"
 """The name of the optional second output: a logit per token, as `meve.training.token_head` adds it."""
+TOKEN_HEAD = "meve_token_head"
+"""How the names of the nodes and weights that compute it begin; the weights of layer N end in `_weight_N`."""
 
 
 class OnnxRuntime:
@@ -130,7 +132,7 @@ class OnnxRuntime:
     def _read_batch(self, pairs: Sequence[tuple[str, str]]) -> tuple[FloatArray, list[TokenReading]]:
         encodings = self._encode(pairs)
         scores, tokens = self._run(encodings)
-        return scores, list(map(_read_tokens, encodings, tokens))
+        return scores, list(map(read_tokens, encodings, tokens))
 
     def _encode(self, pairs: Sequence[tuple[str, str]]) -> list["Encoding"]:
         encodings: list[Encoding] = self.splitter.tokenizer.encode_batch(list(pairs))
@@ -167,19 +169,6 @@ class OnnxRuntime:
             arrays["attention_mask"][row, :length] = 1
             arrays["token_type_ids"][row, :length] = encoding.type_ids
         return {entry: arrays[entry] for entry in self._inputs}
-
-
-def _read_tokens(encoding: "Encoding", logits: FloatArray) -> TokenReading:
-    rows, spans = read_spans(encoding)
-    return TokenReading(spans, logits[rows])
-
-
-def read_spans(encoding: "Encoding") -> tuple[RowArray, RowArray]:
-    """Return the passage's tokens in a pair, shape (t,), and the start and end of each in the passage, shape (t, 2)."""
-    rows = [n for n, sequence in enumerate(encoding.sequence_ids) if sequence == 1]
-    offsets = encoding.offsets  # each access makes a new list
-    spans = np.array([offsets[n] for n in rows], dtype=np.int64).reshape(-1, 2)
-    return np.array(rows, dtype=np.int64), spans
 
 
 def find_onnx_file(folder: Path) -> Path:

@@ -1,12 +1,26 @@
 """Rates the sentences of a passage by the logits of their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from meve.types import FloatArray, RowArray, TextSpans
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenHead:
+    """The weights of a token's logit: Σ hidden_state·weights + relevance·logit + bias, where `logit` is the pair's."""
+
+    weights: Mapping[int, FloatArray]
+    """By layer, from 1, one weight per unit of its hidden state."""
+    relevance: float
+    bias: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +31,20 @@ class TokenReading:
     """The start and end of each token in the passage, in characters, shape (t, 2)."""
     logits: FloatArray
     """Shape (t,)."""
+
+
+def read_tokens(encoding: "Encoding", logits: FloatArray) -> TokenReading:
+    """Return the passage's tokens in a pair, given the logits of all tokens of the pair."""
+    rows, spans = read_spans(encoding)
+    return TokenReading(spans, logits[rows])
+
+
+def read_spans(encoding: "Encoding") -> tuple[RowArray, RowArray]:
+    """Return the passage's tokens in a pair, shape (t,), and the start and end of each in the passage, shape (t, 2)."""
+    rows = [n for n, sequence in enumerate(encoding.sequence_ids) if sequence == 1]
+    offsets = encoding.offsets  # each access makes a new list
+    spans = np.array([offsets[n] for n in rows], dtype=np.int64).reshape(-1, 2)
+    return np.array(rows, dtype=np.int64), spans
 
 
 def locate_pieces(text: str, pieces: Sequence[str]) -> list[int]:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from meve._extras import require_imports
 from meve.components._torch_device import check_torch_device
 from meve.components.verifiers import SHIPPED_VERIFIER
-from meve.components.verifiers._onnx_dequantize import dequantize_onnx
+from meve.components.verifiers._onnx_dequantize import dequantize_onnx, read_token_head
 from meve.components.verifiers._onnx_runtime import OnnxRuntime
 from meve.components.verifiers._torch_runtime import TorchRuntime
 from meve.components.verifiers.cross_encoder import CrossEncoderVerifier, load_calibration_file
@@ -82,4 +82,4 @@ def _load_torch_runtime(folder: Path, device: str) -> TorchRuntime:
     with TemporaryDirectory(ignore_cleanup_errors=True) as temporary, wrap_errors(ModelError, f"loading {purpose}"):
         weights = dequantize_onnx(folder, temporary)
         model = CrossEncoder(str(weights), device=device, local_files_only=True)
-    return TorchRuntime(model, name=SHIPPED_VERIFIER)
+    return TorchRuntime(model, name=SHIPPED_VERIFIER, token_head=read_token_head(folder))

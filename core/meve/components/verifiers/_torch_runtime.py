@@ -11,6 +11,7 @@ from meve._extras import require_imports
 from meve.components._model_errors import find_cached_folder, map_load_errors
 from meve.components._text_splitter import TextSplitter, find_window
 from meve.components._torch_device import check_torch_device, choose_batch_size, run_within_memory
+from meve.components.verifiers._sentence_scores import TokenHead, TokenReading, read_tokens
 from meve.errors import ConfigurationError, ModelError, ModelNotFoundError, wrap_errors
 from meve.types import FloatArray
 
@@ -34,13 +35,21 @@ class TorchRuntime:
         model: a loaded model.
         name: the model's name in messages.
         max_length: tokens that it reads at once, special ones included; None for the model's maximum.
+        token_head: computes a logit per token, which `read` needs; None for a model without.
 
     Raises:
         ModelError: several labels, or a tokenizer that can't report token positions.
         ConfigurationError: `max_length` is out of range.
     """
 
-    def __init__(self, model: "CrossEncoder", *, name: str, max_length: int | None = None) -> None:
+    def __init__(
+        self,
+        model: "CrossEncoder",
+        *,
+        name: str,
+        max_length: int | None = None,
+        token_head: TokenHead | None = None,
+    ) -> None:
         from torch.nn import Identity
 
         settings = model.config.to_dict() if model.config is not None else {}
@@ -49,6 +58,9 @@ class TorchRuntime:
         self._name = name
         self._identity = Identity()
         self._lock = threading.Lock()
+        self._token_head = token_head
+        self.rates_tokens = token_head is not None
+        """Whether `read` can be called."""
         self.splitter = TextSplitter.from_tokenizer(model.tokenizer)
         own = find_window(settings, getattr(model.tokenizer, "model_max_length", None), name)
         self.window = check_max_length(max_length, own, name)
@@ -91,6 +103,41 @@ class TorchRuntime:
             ModelError: the model failed, or the memory is too small for one pair.
         """
         return [self._score_batch(pairs) for pairs in batches]
+
+    def read(self, batches: Sequence[Sequence[tuple[str, str]]]) -> list[tuple[FloatArray, list[TokenReading]]]:
+        """Return for each batch of n pairs the logits, shape (n,), and the n readings of the passages' tokens.
+
+        Raises:
+            ModelError: as `logits`, or the model has no head for tokens.
+        """
+        if self._token_head is None:
+            raise ModelError(f"{self._name} has no logit per token: check `rates_tokens` first")
+        return [self._read_batch(pairs, self._token_head) for pairs in batches]
+
+    def _read_batch(self, pairs: Sequence[tuple[str, str]], head: TokenHead) -> tuple[FloatArray, list[TokenReading]]:
+        with self._lock, wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):
+            parts = run_within_memory(
+                lambda size: [self._read_part(pairs[at : at + size], head) for at in range(0, len(pairs), size)],
+                len(pairs),
+            )
+        return np.concatenate([scores for scores, _ in parts]), [one for _, read in parts for one in read]
+
+    def _read_part(self, pairs: Sequence[tuple[str, str]], head: TokenHead) -> tuple[FloatArray, list[TokenReading]]:
+        import torch
+
+        network: Any = self._model.model  # a property that may be None by its type
+        encoded = self._model.tokenizer(
+            [q for q, _ in pairs], [text for _, text in pairs], padding=True, return_tensors="pt"
+        )
+        with torch.inference_mode():
+            output = network(**encoded.to(self._model.device), output_hidden_states=True)
+            scores = output.logits.float().reshape(-1)
+            tokens = (head.relevance * scores + head.bias)[:, None]
+            for layer, weights in head.weights.items():
+                states = output.hidden_states[layer].float()
+                tokens = tokens + states @ torch.tensor(weights, device=states.device)
+        readings = map(read_tokens, encoded.encodings, tokens.cpu().numpy())
+        return scores.cpu().numpy(), list(readings)
 
     def _score_batch(self, pairs: Sequence[tuple[str, str]]) -> FloatArray:
         with self._lock, wrap_errors(ModelError, f"scoring {len(pairs)} pairs with {self._name}"):

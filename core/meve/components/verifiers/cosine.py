@@ -10,12 +10,10 @@ import numpy as np
 
 from meve._formulas import cosines
 from meve.calibration.probability_maps import calibration_from_dict
+from meve.components.embedders.onnx import MINILM_NAMES
 from meve.errors import CalibrationError, ConfigurationError, VectorError, wrap_errors
 from meve.ports import Calibration, Embedder
 from meve.types import FloatArray
-
-MINILM_NAMES = ("meve-minilm-1", "all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2")
-"""Embedders for which the shipped calibration was fitted."""
 
 
 class CosineVerifier:
