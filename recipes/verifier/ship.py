@@ -5,8 +5,8 @@
 The folder is written only if all checks pass. The graph must rank the passages of held-out questions as the original
 model does (Kendall's tau, mean over questions). The calibration is fitted to the quantised graph's scores on
 `dev.jsonl` and the pages, contrasts and whole documents held out. Everything that was fitted to its scores must be
-fitted again afterwards, in this order: recipes.sentences.fit and recipes.sentences.threshold; then recipes.evidence.fit,
-recipes.prior.fit and recipes.sufficiency.fit, each with `--embedder minilm` and with `--embedder static`.
+fitted again afterwards, in this order: recipes.sentences.fit and recipes.sentences.threshold; then, for each of
+`--embedder minilm` and `--embedder static`, recipes.evidence.fit, recipes.prior.fit and recipes.sufficiency.fit.
 """
 
 import argparse

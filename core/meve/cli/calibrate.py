@@ -34,7 +34,8 @@ def calibrate_command(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(help="The kind of curve to fit; isotonic is for 1,000 pairs or more.", metavar="platt|isotonic")
+        str,
+        typer.Option(help="The kind of curve to fit; isotonic is for 1,000 pairs or more.", metavar="platt|isotonic"),
     ] = "platt",
     target_recall: Annotated[
         float | None, typer.Option(help="Choose the threshold that keeps this share of the relevant passages.")
