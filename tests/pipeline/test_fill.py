@@ -7,7 +7,7 @@ import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
 from meve.pipeline.phases.fill import FILL, GIVEN, NEAREST, UNRELATED, fill
-from meve.types import Candidate
+from meve.types import Candidate, Query
 from tests.fake_components import make_components
 
 TEXTS = {
@@ -113,7 +113,7 @@ def test_first_given_passages_stay_whatever_their_cosine_where_nothing_is_verifi
     axes = np.eye(2, dtype=np.float32)
     far = [Candidate(passage=Passage(id=f"{n}", text=f"far {n}"), origin=origin, vector=axes[1]) for n in range(7)]
     packed = [Candidate(passage=Passage(id="found", text="found"), origin=origin, verified=True)] if verified else []
-    filled = fill(packed, far, {}, vector=axes[0])
+    filled = fill(packed, far, {}, query=Query(text="q", vector=axes[0]))
     assert [c.id for c in filled.kept[len(packed) :]] == [f"{n}" for n in range(kept)]
     assert {d.reason for d in filled.dropped} == {UNRELATED}
 
@@ -166,6 +166,41 @@ def test_low_cosine_leaves_out_only_what_the_verifier_does_not_relate_either():
         Candidate(passage=Passage(id=name, text=name), origin="dense", vector=far, scores={"logit": logit})
         for name, logit in (("near", 0.5), ("far", -0.5))
     ]
-    filled = fill([], both, {}, vector=question)
+    filled = fill([], both, {}, query=Query(text="q", vector=question))
     assert [c.id for c in filled.kept] == ["near"]
     assert [(d.candidate.id, d.reason) for d in filled.dropped] == [("far", UNRELATED)]
+
+
+CODES = (
+    "Errors. E1: the drum is blocked. E2: no water. E3: the thermostat fails; unplug the device and call the service. "
+    "E4: the lid is open. Cleaning: wipe the housing with a damp cloth, never with solvents. Dr. Ingrid Holm, Aarhus, "
+    "designed the device in 2019. Guarantee: two years, except for wearing parts such as belts and brushes."
+)
+
+
+@pytest.mark.parametrize("question", ["What does E3 mean?", "e4", "Who is Ingrid Holm?", "Aarhus", "what is 2019"])
+def test_passage_with_the_name_or_code_of_a_question_is_filled_in(question):
+    """Its vector hardly shows them; keyword search finds the passage."""
+    others = ["The hut opens at nine.", "Bread is baked on Mondays.", "Boats need a licence here."]
+    context = Retriever.from_texts([CODES, *others]).retrieve(question)
+    assert CODES in [p.passage.text for p in context.passages]
+    assert not any(p.passage.text in others for p in context.passages)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_filled"),
+    [
+        ("When was the north tower of the cathedral built?", False),
+        ("How high is the tower of the parking garage?", True),
+        ("Is there a place for bus 42?", True),
+        ("Is there a place for bus 43?", False),
+        ("How?", False),
+    ],
+)
+def test_passage_far_from_the_question_needs_most_of_its_words_or_one_with_a_digit(question, is_filled):
+    axes = np.eye(2, dtype=np.float32)
+    garage = Passage(id="p", text="The parking garage at the north gate, by the tower. Bus 42 stops there.")
+    query = Query(text=question, vector=axes[0])
+    filled = fill([], [Candidate(passage=garage, origin="dense", vector=axes[1])], {}, query=query)
+    assert bool(filled.kept) is is_filled
+    assert [d.reason for d in filled.dropped] == ([] if is_filled else [UNRELATED])

@@ -234,7 +234,7 @@ class Packer:
                 run.judged,
                 duplicates=run.duplicates,
                 repeats=self.repeats,
-                vector=run.query.vector,
+                query=run.query,
             )
             composed = self._pack(filled.kept, run.config)
             if filled.kept and not composed.selection.kept and self.split is not None:
