@@ -7,6 +7,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
+from meve.errors import PassageError
 from meve.integrations._metadata import copy_metadata, json_metadata
 from meve.integrations._passage_ids import tell_apart
 from meve.pipeline.context import Context
@@ -63,7 +64,11 @@ def found_passages(documents: Iterable[Document]) -> list[DocumentPassage]:
 
 
 def _read_passages(documents: Iterable[Document]) -> Iterator[DocumentPassage]:
-    return (document_to_passage(document) for document in documents if document.page_content.strip())
+    for document in documents:
+        if not isinstance(document, Document):
+            raise PassageError(f"documents must be Documents of LangChain, got {document!r:.60}: texts need from_texts")
+        if document.page_content.strip():
+            yield document_to_passage(document)
 
 
 def content_id(document: Document) -> str:

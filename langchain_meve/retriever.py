@@ -16,7 +16,7 @@ from langchain_meve._retriever_options import LANGCHAIN_OPTION_NAMES, PositiveIn
 from langchain_meve._vector_store_adapters import adapt_vector_store
 from meve import Retriever
 from meve.components.verifiers import VerifierLike
-from meve.errors import ConfigurationError
+from meve.errors import ConfigurationError, ValidationError
 from meve.integrations._option_names import check_wrapper_keywords, collect_options, merge_options, translate_options
 from meve.pipeline.config import RetrieverConfig, WhenInsufficient
 from meve.pipeline.context import Context
@@ -137,6 +137,8 @@ class MeVeRetriever(BaseRetriever):
         Raises:
             MeveError: lists of different lengths, or as `from_documents`.
         """
+        if isinstance(texts, str):
+            raise ValidationError(f"texts must be a list of texts, got a single text {texts!r:.40}")
         for name, others in (("metadatas", metadatas), ("ids", ids)):
             if others is not None and len(others) != len(texts):
                 raise ConfigurationError(f"{name} needs one entry per text, got {len(others)} for {len(texts)} texts")

@@ -248,8 +248,10 @@ def _make_documents(texts: Iterable[str], metadatas: Sequence[Mapping[str, Any]]
     """Return the texts as documents.
 
     Raises:
-        ValueError: the number of metadatas differs from that of the texts.
+        ValueError: a single text, or the number of metadatas differs from that of the texts.
     """
+    if isinstance(texts, str):
+        raise ValueError(f"texts must be a list of texts, got a single text {texts!r:.40}")
     listed = list(texts)
     given = metadatas or [{}] * len(listed)
     if len(given) != len(listed):

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from llama_index.core.schema import BaseNode, ImageNode, MetadataMode, NodeWithScore, TextNode
 
+from meve.errors import PassageError
 from meve.integrations._metadata import copy_metadata
 from meve.integrations._passage_ids import tell_apart
 from meve.pipeline.context import Context
@@ -72,7 +73,12 @@ def found_passages(nodes: Iterable[BaseNode]) -> list[NodePassage]:
 
 
 def _read_passages(nodes: Iterable[BaseNode]) -> Iterator[NodePassage]:
-    return (passage for passage in map(node_to_passage, nodes) if passage.text.strip())
+    for node in nodes:
+        if not isinstance(node, BaseNode):
+            raise PassageError(f"nodes must be nodes of LlamaIndex, got {node!r:.60}: make a TextNode of each text")
+        passage = node_to_passage(node)
+        if passage.text.strip():
+            yield passage
 
 
 def context_to_nodes(context: Context) -> list[NodeWithScore]:

@@ -100,7 +100,11 @@ class VectorStoreAdapter:
         conditions = {self._filter_keyword, *(_CONDITIONS if by_keywords else ())}
         for name in self._search_kwargs:
             if name == "k" or name in conditions:
-                instead = "candidates=…" if name == "k" else "filter=…, which holds for keyword search too"
+                instead = (
+                    "k=… for the documents that are returned, candidates=… for those that a search finds"
+                    if name == "k"
+                    else "filter=…, which holds for keyword search too"
+                )
                 raise ConfigurationError(
                     f"search_kwargs must not hold {name!r}, got {self._search_kwargs[name]!r:.80}: give {instead}"
                 )

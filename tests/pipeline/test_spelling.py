@@ -14,7 +14,7 @@ from tests.fake_components import make_components
 
 WORDS = {
     "parcelctl", "kangoo", "descale", "coffee", "machine", "rack", "committee", "arteriosus", "upcoming", "uninstalls",
-    "kowalski", "zebra",
+    "kowalski", "zebra", "stopped",
 }  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def correct(text, words=WORDS):
         ("patent ductus ateriosus", {"ateriosus": "arteriosus"}),
         ("the umcoming event", {"umcoming": "upcoming"}),
         ("Wich pool car?", {"Wich": "Which"}),
+        ("who stoped him, and runing begining", {"stoped": "stopped", "runing": "running", "begining": "beginning"}),
         ("wich Kangoo is mine, and wich isn't?", {"wich": "which"}),
     ],
 )
@@ -50,7 +51,7 @@ def test_a_misspelt_word_becomes_a_known_one(text, corrections):
         "run cofee-machin --descal /opt/cofee cofee.py cofee_2 ML103 $cofe @descal descal()",  # code
         "where is he from and why",  # known
         "they cant say it, and theyre wrong, arent they",  # contractions
-        "uninstall it, it expires, machines",  # stems and next forms
+        "uninstall it, it expires, machines, visiting, entered, planed, benefiting, offering",  # stems and next forms
         "how does sleet form",  # short words, and one other letter
         "the mna of tls",  # too short
         'find "speling cofee" and `machne cofee`',  # quoted

@@ -95,9 +95,11 @@ def _is_known(word: str, count_texts: CountTexts) -> bool:
         if stem == word or len(stem) < SHORTEST - (ending == "s"):
             continue
         doubled = stem[:-1] if stem[-1] == stem[-2] else stem
-        for base in {stem, f"{stem}e", doubled, f"{stem[:-1]}y" if stem.endswith("i") else stem}:
-            if base in english or count_texts(base):
-                return True
+        twice = f"{stem}{stem[-1]}{ending}"  # `swimming`, of which `swiming` isn't another form
+        misses = ending[0] in "ei" and bool(_DOUBLING.search(stem)) and (twice in english or bool(count_texts(twice)))
+        bases = {f"{stem}e", doubled, f"{stem[:-1]}y" if stem.endswith("i") else stem, stem} - {stem if misses else ""}
+        if any(base in english or count_texts(base) for base in bases):
+            return True
     return False
 
 

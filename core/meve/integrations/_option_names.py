@@ -55,7 +55,7 @@ def translate_options(names: Mapping[str, str], options: Mapping[str, Any]) -> d
             same = [given for given in options if names.get(given, given) == target]
             raise ConfigurationError(f"{' and '.join(same)} are the same option: give only one of them")
         translated[target] = value
-    check_option_names(translated)
+    check_option_names(translated, [*names, *Overrides.__annotations__])
     return translated
 
 

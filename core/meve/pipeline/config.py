@@ -313,6 +313,8 @@ def check_keywords(function: Callable[..., Any], given: Collection[str], also: I
         return
     known: dict[str, None] = {}
     for parameter in inspect.signature(function).parameters.values():
+        if parameter.name == "self":  # of a class's `__init__`
+            continue
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
             known[parameter.name] = None
             continue
