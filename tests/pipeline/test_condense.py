@@ -62,13 +62,18 @@ def condense_one(scorer, *candidates, queries=QUERIES, threshold=0.5):
     [
         ({"beta": 0.9, "delta": 0.6}, True, "… Beta two. … Delta four.", (1, 3)),
         ({"alpha": 0.9, "beta": 0.5}, False, "Alpha one. Beta two. …", (0, 1)),
+        ({"alpha": 0.9, "beta": 0.46, "gamma": 0.44}, True, "Alpha one. Beta two. …", (0, 1)),
+        ({"alpha": 0.9, "beta": 0.46, "gamma": 0.44}, False, "Alpha one. …", (0,)),
         ({"gamma": 0.1}, True, TEXT, None),
         ({"gamma": 0.1}, False, "… Gamma three. …", (2,)),
         ({"alpha": 1, "beta": 1, "gamma": 1, "delta": 1}, True, TEXT, None),
     ],
 )
 def test_condense_keeps_sentences_above_the_threshold_and_marks_gaps(scores, verified, text, left):
-    """If none is above it, a verified passage stays whole, and of another one the best sentence stays."""
+    """If none is above it, a verified passage stays whole, and of another one the best sentence stays.
+
+    In a verified passage, the threshold is a share of the best score.
+    """
     (condensed,) = condense_one(WordScorer(**scores), candidate(verified=verified))
     assert (condensed.passage.text, condensed.sentences) == (text, left)
     assert (condensed.passage.title, condensed.passage.id, condensed.verified) == ("T", "a", verified)

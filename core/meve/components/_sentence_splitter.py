@@ -1,12 +1,14 @@
 """Splits a text into sentences."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from meve._tables import split_tables
 from meve.errors import ModelError, wrap_errors
 
 _LONGEST = 4_000
 """The most characters that are split at once."""
+_NUMBER = re.compile(r"\s*\d{1,3}(?:\.\d{1,3}){0,3}\.\s+")
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
 """The separators after which a text may be cut, the best first."""
 
@@ -19,13 +21,27 @@ def split_sentences(text: str) -> list[str]:
 
     >>> split_sentences("Dr. Smith went home. It rained.")
     ['Dr. Smith went home.', 'It rained.']
+    >>> split_sentences("4. Rent is due monthly. It rises.")
+    ['4. Rent is due monthly.', 'It rises.']
     """
     import sentencex
 
     with wrap_errors(ModelError, "splitting a text into sentences"):
         whole = text.encode(errors="ignore").decode()
-        sentences = (sentence.strip() for part in _cut(whole) for sentence in sentencex.segment("en", part))
-        return [sentence for sentence in sentences if sentence]
+        pieces = (piece for part in _cut(whole) for piece in sentencex.segment("en", part))
+        return [sentence for piece in _join_numbers(pieces) if (sentence := piece.strip())]
+
+
+def _join_numbers(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces of a text, the number of a section or an item with what follows it."""
+    number = ""
+    for piece in pieces:
+        if _NUMBER.fullmatch(piece):
+            number += piece
+        else:
+            yield number + piece
+            number = ""
+    yield number
 
 
 def _cut(text: str) -> Iterator[str]:

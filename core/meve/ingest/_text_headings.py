@@ -15,6 +15,8 @@ FEWEST_WORDS = 30
 """The mean number of words below numbered headings that aren't in capitals; with fewer, they are a list."""
 LONGEST_SECTION, MOST_TIMES = 200, 8
 """The lines of a section, and how many times longer than the median one it is, from which it may hold other ones."""
+WIDEST = 0.6
+"""The most characters of a numbered heading right above its text, as a share of the text's first line."""
 SHORTEST_RULE = 20
 """The fewest marks of a line that ends a section."""
 LEVELS = 10
@@ -103,12 +105,17 @@ def _find_numbered(lines: Sequence[str]) -> Iterator[Found]:
         match = NUMBERED.fullmatch(lines[number])
         if match and is_short(lines[number]) and is_short(match[2]) and not NUMBERED.match(lines[below]):
             is_capital = _is_capital(match[2])
-            if is_capital or below > number + 1:
+            if is_capital or below > number + 1 or _is_unwrapped(lines[number], lines[below]):
                 found.append((number, tuple(map(int, match[1].split("."))), is_capital))
     rise = found and found[0][1][0] <= 1 and all(above[1] < below[1] for above, below in pairwise(found))
     words = len(" ".join(lines[found[0][0] :]).split()) if found else 0
     if rise and (words >= FEWEST_WORDS * len(found) or all(is_capital for *_, is_capital in found)):
         yield from ((number, number, "plain", len(each)) for number, each, _ in found)
+
+
+def _is_unwrapped(line: str, below: str) -> bool:
+    """Return whether a line ends long before the width of the text below it, which begins anew."""
+    return below[0].isupper() and len(line) <= WIDEST * len(below.rstrip())
 
 
 def _find_capitals(lines: Sequence[str]) -> Iterator[Found]:

@@ -149,9 +149,10 @@ class RetrieverConfig:
     packing: Packing = "passages"
     """Phase 5: pack whole passages, or the title and the evidence sentences of each."""
     sentence_threshold: float | None = None
-    """Phase 5: the least probability of a sentence, in [0, 1]. If no sentence of a passage reaches it, a verified one
-    stays whole, and of another one the best sentence stays. None for 0.3 where the verifier rates sentences while it
-    reads their passage, and 0.5 where it reads each by itself."""
+    """Phase 5: the least probability of a sentence, in [0, 1]; in a verified passage, the least share of that of its
+    best one, since an answer may take several. If no sentence of a passage reaches it, a verified one stays whole, and
+    of another one the best sentence stays. None for 0.3 where the verifier rates sentences while it reads
+    their passage, and 0.5 where it reads each by itself."""
     sufficiency_threshold: float | None = None
     """The least estimate of a sufficient context, in [0, 1]; None for the estimator's own threshold."""
     when_insufficient: WhenInsufficient = "return"

@@ -29,8 +29,9 @@ def condense(
 ) -> list[Candidate]:
     """Reduce each candidate to the sentences that reach the threshold, unless it was shortened before.
 
-    If none does, a verified candidate stays whole, since something in it answers, and another is reduced to its best
-    sentence. A row of a table keeps its header.
+    In a verified candidate, the threshold is a share of the best sentence's score, since something in it answers,
+    perhaps in several sentences. If its best sentence is below the threshold, it stays whole. Another candidate keeps
+    its best sentence in any case. A row of a table keeps its header.
 
     Args:
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
@@ -39,7 +40,7 @@ def condense(
         scorer: the scorer of phase 2. One that rates the sentences of the passages it reads is asked for the ratings of
             these readings. Others read each sentence below the title of its passage.
         split: splits a text into sentences.
-        threshold: the least score in [0, 1] of a sentence.
+        threshold: the least score in [0, 1] of a sentence; of a verified candidate, times the score of its best one.
     """
     parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates if c.sentences is None}
     rate: ScoreSentences | None = None
@@ -98,12 +99,14 @@ def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, fl
     if len(sentences) < 2:
         return candidate
     own = [scores.get(_key(candidate, n), 0.0) for n in range(len(sentences))]
-    kept = [n for n, score in enumerate(own) if score >= threshold]
-    if not kept and not candidate.verified:
-        kept = [own.index(max(own))]
+    best = max(own)
+    if candidate.verified and best < threshold:
+        return candidate
+    least = threshold * best if candidate.verified else threshold
+    kept = [n for n, score in enumerate(own) if score >= least] or [own.index(best)]
     headers = find_headers(sentences)
     kept = sorted({*kept, *(headers[n] for n in kept if n in headers)})
-    if len(kept) in (0, len(sentences)):
+    if len(kept) == len(sentences):
         return candidate
     passage = candidate.passage.with_text(_join(sentences, kept, {*headers, *headers.values()}))
     return replace(candidate, passage=passage, tokens=None, sentences=tuple(kept))
