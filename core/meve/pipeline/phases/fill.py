@@ -23,7 +23,8 @@ NEAREST = 5
 On small notes, the cosine alone leaves out some answers among them."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""
-_HAS_DIGIT = re.compile(r"\d")
+_CODE = re.compile(r"[^\W\d]\w*\d")
+"""The beginning of a word such as `e3` or `fat32`, but not `1990s`."""
 
 
 def fill(
@@ -77,9 +78,9 @@ def _is_near(candidate: Candidate, query: Query | None) -> bool:
 
 
 def _shares_words(candidate: Candidate, asked: Set[str]) -> bool:
-    """Return whether the passage has most of the question's words, or one with a digit, such as an error code.
+    """Return whether the passage has most of the question's words, or one of letters and digits, such as an error code.
 
     The vector of a long passage hardly shows a name or a code in it.
     """
     shared = asked & set(search_words(candidate.passage.content))
-    return 2 * len(shared) > len(asked) or any(map(_HAS_DIGIT.search, shared))
+    return 2 * len(shared) > len(asked) or any(map(_CODE.match, shared))
