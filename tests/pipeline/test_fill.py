@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
+from meve.components._shared_words import shares_words
 from meve.pipeline.phases.fill import FILL, GIVEN, NEAREST, UNRELATED, fill
 from meve.types import Candidate, Query
 from tests.fake_components import make_components
@@ -203,6 +204,7 @@ def test_passage_far_from_the_question_needs_most_of_its_words_or_a_code(questio
         id="p", text="The parking garage at the north gate, by the tower. Class A42, of 1990, for the 1990s."
     )
     query = Query(text=question, vector=axes[0])
-    filled = fill([], [Candidate(passage=garage, origin="dense", vector=axes[1])], {}, query=query)
+    far = Candidate(passage=garage, origin="dense", vector=axes[1])
+    filled = fill([], [far], {}, query=query, shares_words=shares_words)
     assert bool(filled.kept) is is_filled
     assert [d.reason for d in filled.dropped] == ([] if is_filled else [UNRELATED])

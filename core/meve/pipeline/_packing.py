@@ -18,7 +18,7 @@ from meve.pipeline.phases.condense import (
     condense,
     find_spans,
 )
-from meve.pipeline.phases.fill import fill
+from meve.pipeline.phases.fill import SharesWords, fill
 from meve.pipeline.phases.follow import extend_query
 from meve.pipeline.phases.prioritize import REDUNDANT_WITH, Relate
 from meve.pipeline.phases.shorten import LEAST, MOST_SHARING, find_pieces, rate_by_words, share_budget, shorten
@@ -43,6 +43,8 @@ class Packer:
     """Splits a text into sentences; needed for `packing="sentences"`."""
     repeats: Relate | None
     """Tells whether a passage repeats another one; None if that isn't known."""
+    shares_words: SharesWords | None
+    """Tells whether a text's words relate it to a question; None if that isn't known."""
     verifier_name: str
     cut: Callable[[Query, Candidate, int], Candidate] | None = None
     """Reduces one of the best candidates to a number of tokens where a small budget can't hold it."""
@@ -235,6 +237,7 @@ class Packer:
                 duplicates=run.duplicates,
                 repeats=self.repeats,
                 query=run.query,
+                shares_words=self.shares_words,
             )
             composed = self._pack(filled.kept, run.config)
             if filled.kept and not composed.selection.kept and self.split is not None:

@@ -22,6 +22,7 @@ from meve.pipeline.phases.budget import Composed, fills_budget, fits_alone
 from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
 from meve.pipeline.phases.condense import SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
+from meve.pipeline.phases.fill import SharesWords
 from meve.pipeline.phases.follow import follow
 from meve.pipeline.phases.prioritize import RankedCandidates, Relate, diversify, drop_copies, prioritize
 from meve.pipeline.phases.retrieve import retrieve
@@ -64,6 +65,9 @@ class Pipeline:
     filled or diversified then."""
     repeats: Relate | None = None
     """Tells whether a passage repeats another one; None if that isn't known, and all similar ones are duplicates."""
+    shares_words: SharesWords | None = None
+    """Tells whether a text's words relate it to a question; None if only vectors and scores do, when a context is
+    filled."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
     find_missing: Callable[[str, Sequence[str]], Sequence[Entity]] | None = None
@@ -125,7 +129,7 @@ class Pipeline:
     def _make_packer(self) -> Packer:
         return Packer(
             scorer=self.scorer, tokens=self.tokens, split=self.split, repeats=self.repeats, cut=self.cut,
-            verifier_name=self.verifier_name,
+            shares_words=self.shares_words, verifier_name=self.verifier_name,
         )  # fmt: skip
 
     def _correct_spelling(self, run: Run) -> None:

@@ -1,13 +1,11 @@
 """Fill the budget of an uncertain context with the next candidates of phase 1."""
 
-import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
 
 from meve._formulas import cosines
-from meve.components.lexical.analyzers import search_words
 from meve.pipeline.phases.prioritize import Relate
 from meve.types import Candidate, Dropped, Query, Selection
 
@@ -23,8 +21,9 @@ NEAREST = 5
 On small notes, the cosine alone leaves out some answers among them."""
 UNRELATED = "unrelated"
 """The reason of a candidate that was left out since its cosine with the question is lower."""
-_CODE = re.compile(r"[^\W\d]\w*\d")
-"""The beginning of a word such as `e3` or `fat32`, but not `1990s`."""
+
+SharesWords = Callable[[str, str], bool]
+"""A function that tells whether a question and a text share the words that matter."""
 
 
 def fill(
@@ -35,6 +34,7 @@ def fill(
     duplicates: Set[str] = frozenset(),
     repeats: Relate | None = None,
     query: Query | None = None,
+    shares_words: SharesWords | None = None,
 ) -> Selection:
     """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
 
@@ -49,17 +49,17 @@ def fill(
         duplicates: the ids that phase 2 or 4 dropped as duplicates or as contradicted.
         repeats: tells whether a passage repeats another one; None to add all.
         query: the question; candidates are taken for related if it or they have no vector, and without it.
+        shares_words: tells whether a text's words relate it to a question; None if that isn't known.
     """
     chosen, unrelated = list(packed), []
     ids = {*duplicates, *(c.id for c in packed)}
     nearest = [] if any(c.verified for c in packed) else retrieved[:NEAREST]
     related = {c.id for c in nearest if c.origin == GIVEN}
-    asked = frozenset() if query is None else frozenset(search_words(query.text))
     for candidate in retrieved:
         known = judged.get(candidate.id, candidate)
         if known.id in ids or _is_repeated(known, chosen, repeats):
             continue
-        if known.id in related or _is_near(known, query) or _shares_words(known, asked):
+        if known.id in related or _is_near(known, query) or _has_words(known, query, shares_words):
             chosen.append(replace(known, origin=FILL, verified=False))
         else:
             unrelated.append(Dropped(candidate=known, reason=UNRELATED))
@@ -77,10 +77,5 @@ def _is_near(candidate: Candidate, query: Query | None) -> bool:
     return float(cosines(vector, candidate.vector[np.newaxis])[0]) >= LEAST_COSINE
 
 
-def _shares_words(candidate: Candidate, asked: Set[str]) -> bool:
-    """Return whether the passage has most of the question's words, or one of letters and digits, such as an error code.
-
-    The vector of a long passage hardly shows a name or a code in it.
-    """
-    shared = asked & set(search_words(candidate.passage.content))
-    return 2 * len(shared) > len(asked) or any(map(_CODE.match, shared))
+def _has_words(candidate: Candidate, query: Query | None, shares_words: SharesWords | None) -> bool:
+    return query is not None and shares_words is not None and shares_words(query.text, candidate.passage.content)

@@ -1,0 +1,21 @@
+"""Tells whether a text shares words with a question, where its vector shows too little of them."""
+
+import re
+
+from meve.components.lexical.analyzers import search_words
+
+_CODE = re.compile(r"[^\W\d]\w*\d")
+"""The beginning of a word such as `e3` or `fat32`, but not `1990s`."""
+
+
+def shares_words(question: str, text: str) -> bool:
+    """Return whether a text has most words of a question, or one of letters and digits, such as an error code.
+
+    The vector of a long passage hardly shows a name or a code in it. Stop words don't count.
+
+    >>> [shares_words(asked, "E3: no water.") for asked in ("What does E3 mean?", "Who is Ingrid?")]
+    [True, False]
+    """
+    asked = set(search_words(question))
+    shared = asked & set(search_words(text))
+    return 2 * len(shared) > len(asked) or any(map(_CODE.match, shared))
