@@ -80,7 +80,11 @@ def test_filter_applies_to_vectors_and_keywords(kind, retriever):
 
 def test_condition_among_search_arguments_is_refused(kind, filled, parts):
     """Keyword search doesn't take these arguments, so it would return what the condition excludes."""
-    for name, instead in (("filter", "filter=…"), ("where_document", "filter=…"), ("k", "candidates=…")):
+    for name, instead in (
+        ("filter", "filter=…"),
+        ("where_document", "filter=…"),
+        ("k", "k=… for the documents that are returned"),
+    ):
         with pytest.raises(ConfigurationError, match=f"search_kwargs must not hold '{name}', got .*: give {instead}"):
             MeVeRetriever.from_vectorstore(filled, search_kwargs={name: kind.english()}, **parts)
     with pytest.raises(ConfigurationError, match="search_kwargs must not hold 'filter'"):

@@ -8,7 +8,7 @@ from meve.errors import ModelError, wrap_errors
 
 _LONGEST = 4_000
 """The most characters that are split at once."""
-_NUMBER = re.compile(r"\s*\d{1,3}(?:\.\d{1,3}){0,3}\.\s+")
+_NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,3}\.")
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
 """The separators after which a text may be cut, the best first."""
 
@@ -36,7 +36,7 @@ def _join_numbers(pieces: Iterable[str]) -> Iterator[str]:
     """Yield the pieces of a text, the number of a section or an item with what follows it."""
     number = ""
     for piece in pieces:
-        if _NUMBER.fullmatch(piece):
+        if _NUMBER.fullmatch(piece.strip()):
             number += piece
         else:
             yield number + piece

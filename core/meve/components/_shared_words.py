@@ -1,11 +1,6 @@
 """Tells whether a text shares words with a question, where its vector shows too little of them."""
 
-import re
-
 from meve.components.lexical.analyzers import search_words
-
-_CODE = re.compile(r"[^\W\d]\w*\d")
-"""The beginning of a word such as `e3` or `fat32`, but not `1990s`."""
 
 
 def shares_words(question: str, text: str) -> bool:
@@ -18,4 +13,9 @@ def shares_words(question: str, text: str) -> bool:
     """
     asked = set(search_words(question))
     shared = asked & set(search_words(text))
-    return 2 * len(shared) > len(asked) or any(map(_CODE.match, shared))
+    return 2 * len(shared) > len(asked) or any(map(_is_code, shared))
+
+
+def _is_code(word: str) -> bool:
+    """Return whether a word has letters and digits, a letter first: `e3` or `fat32`, but not `1990s`."""
+    return word[0].isalpha() and any(map(str.isdigit, word))
