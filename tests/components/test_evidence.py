@@ -270,8 +270,8 @@ def test_a_calibration_changes_no_sum(passage: str) -> None:
         other = replace(club.engine, evidence=combiner.with_calibration(shifted))
         assert EvidenceScores(other, combiner, club._corpus).raw_scores(question, [passage]) == pytest.approx(before)
         club.engine = other
-        found = {c.id: c.scores for c in club.retrieve(question, exact=True).trace.candidates}
-        judged = found[club.passages()[0].id]["verifier"]
+        candidates = club.retrieve(question, exact=True).trace.candidates
+        (judged,) = (c.scores["verifier"] for c in candidates if c.id == club.passages()[0].id)
         assert judged == pytest.approx(shifted.apply(before)[0], abs=1e-4)
         club.engine = replace(other, evidence=combiner)
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from langchain_meve import MeVeRetriever
 from meve import Passage, Retriever, RetrieverConfig
-from meve.errors import ConfigurationError, QueryError
+from meve.errors import ConfigurationError, PassageError, QueryError
 from meve.testing.fakes import OverlapVerifier, WordCounter, WordEmbedder
 
 BLUE = "blue sky"
@@ -315,3 +315,14 @@ def test_where_is_refused_with_the_name_that_it_has_here(retriever):
     for ask in (retriever.invoke, retriever.context):
         with pytest.raises(ConfigurationError, match="unknown option 'where': it is called 'filter' here"):
             ask("blue sky", where={"lang": "en"})
+
+
+def test_a_text_in_place_of_a_list_or_a_document_raises():
+    parts = {"embedder": WordEmbedder(), "verifier": OverlapVerifier(), "tokens": WordCounter()}
+    with pytest.raises(ValueError, match="texts must be a list of texts, got a single text 'blue sky'"):
+        MeVeRetriever.from_texts("blue sky", **parts)
+    with pytest.raises(PassageError, match="documents must be Documents of LangChain, got 'blue sky'"):
+        MeVeRetriever.from_documents(["blue sky"], **parts)
+    retriever = MeVeRetriever.from_texts(["blue sky"], **parts)
+    with pytest.raises(ConfigurationError, match="unknown option 'top_k': did you mean 'k'"):
+        retriever.invoke("blue sky", top_k=2)

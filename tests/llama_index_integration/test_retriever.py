@@ -321,3 +321,13 @@ def test_unknown_key_of_a_filter_is_explained(parts):
     reason = retriever.context("blue sky").trace.sufficiency["reason"]
     assert reason.endswith("no passage has 'lnag' in its metadata, which the filter names; did you mean 'lang'?")
     assert "owner" not in reason
+
+
+def test_text_in_place_of_a_node_raises():
+    with pytest.raises(PassageError, match="nodes must be nodes of LlamaIndex, got 'blue sky'"):
+        MeVeRetriever.from_nodes(["blue sky"])
+    with pytest.raises(ConfigurationError, match="unknown option 'foo'") as raised:
+        MeVeRetriever.from_nodes([node("sky", "blue sky")], foo=1)
+    assert "self" not in str(raised.value).split()
+    with pytest.raises(ConfigurationError, match="unknown option 'foo' of MeVeRetriever: known: retriever,"):
+        MeVeRetriever(MeVeRetriever.from_nodes([node("sky", "blue sky")]).retriever, foo=1)

@@ -9,6 +9,7 @@ from meve.errors import ModelError, wrap_errors
 _LONGEST = 4_000
 """The most characters that are split at once."""
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,3}\.")
+"""The number of a section or an item, such as `4.` or `2.1.`."""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
 """The separators after which a text may be cut, the best first."""
 

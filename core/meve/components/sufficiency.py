@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from meve._formulas import log_odds
 from meve.calibration.thresholds import choose_balanced_threshold
 from meve.components.lexical.analyzers import content_words
 from meve.components.logistic import LogisticEstimate, fit_logistic
@@ -49,8 +50,8 @@ def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> 
         return len(wanted & there) / len(wanted) if wanted else 0.0
 
     return {
-        "best": _logit(scores[0]),
-        "second": _logit(scores[1]),
+        "best": float(log_odds(scores[0])),
+        "second": float(log_odds(scores[1])),
         "verified": float(np.log1p(len(verified))),
         "sum": float(np.log1p(sum(p.score or 0.0 for p in ranked))),
         "coverage": covered(verified),
@@ -202,7 +203,3 @@ def fit_sufficiency(
     )
     estimates = [fitted.estimate(question, passages) for question, passages in contexts]
     return replace(fitted, threshold=choose_balanced_threshold(np.array(estimates), sufficient))
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p / (1 - p)))

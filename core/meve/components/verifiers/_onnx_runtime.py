@@ -33,7 +33,7 @@ BATCH_ON_CUDA = 32
 TOKEN_LOGITS = "token_logits"
 """The name of the optional second output: a logit per token, as `meve.training.token_head` adds it."""
 TOKEN_HEAD = "meve_token_head"
-"""How the names of the nodes and weights that compute it begin; the weights of layer N end in `_weight_N`."""
+"""The prefix of the nodes and weights that compute it. Layer 3 has the weights `meve_token_head_weight_3`."""
 
 
 class OnnxRuntime:
