@@ -24,6 +24,7 @@ UNRELATED_WORDS = 80
 PLAIN = ("dense", "bm25", "hybrid")
 """Searches of `meve.evaluation.systems` that fill the budget with their best passages, unverified."""
 LIMITS = (400, 512, 1024)
+LEAST_ESTIMATES = (0.41, 0.42, 0.43, 0.45, 0.48)
 GRADES = ("answers", "partly", "not")
 Rows = list[dict[str, Any]]
 
@@ -177,6 +178,13 @@ def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) ->
         print(f"{name}: {len(answerable)} answerable, gold in context {hits}, verified {verified}, called sufficient "
               f"{sufficient}, mean tokens {tokens:.0f}; of {len(others)} unanswerable called sufficient "
               f"{sum(context.sufficient for context in others)}")  # fmt: skip
+    for least in LEAST_ESTIMATES:
+        reached = [
+            (row, c) for row, c in results if (c.sufficiency or 0) >= least and any(p.verified for p in c.passages)
+        ]
+        answerable = sum(row["answerable"] and "definition" not in row for row, _ in reached)
+        others = sum(not row["answerable"] for row, _ in reached)
+        print(f"threshold {least}: called sufficient {answerable} answerable, {others} unanswerable")
     compare_with_plain(retriever, [row for row in rows if row["answerable"] and "definition" not in row])
 
 

@@ -44,7 +44,7 @@ ASKED = 60
 """Questions per set for the measurement, the first ones that `meve bench` draws."""
 
 
-LOST = 0.001
+LOST = 0.01
 """The share of verified candidates that fall below the minimum probability."""
 
 

@@ -41,12 +41,12 @@ NAMES = {"static": "meve-sufficiency-1", "minilm": "meve-sufficiency-2"}
 """By embedder: with MiniLM the verdicts weigh its vectors too."""
 MOST = 150
 """Questions per set for the fit."""
-THRESHOLDS = {"minilm": 0.41}
+THRESHOLDS = {"minilm": 0.44}
 """The threshold by embedder; where there is none, the one of the best balanced accuracy. With MiniLM the mean balanced
-accuracy over the sets is flat between 0.35 and 0.5. In the dev half of `benchmarks/documentation`, 0.41 was the least,
-in steps of 0.005, at which at most a tenth of the unanswerable questions had a context that was called sufficient,
-before definitions were separated. Since then it is 0.425, by which HotpotQA loses recall in
-`tests/evaluation/test_gate.py`."""
+accuracy over the sets is flat between 0.35 and 0.5. So it was chosen on the manuals and handbooks of
+`benchmarks/documentation`, on the repository's own texts and on the questions of the demonstration: as many of the
+questions without an answer have a context that is called sufficient as with the model and the threshold before (0.41),
+and more of those with an answer."""
 
 
 def main() -> None:

@@ -4,8 +4,7 @@ A record holds wordings of a question (`q`), passages that answer it (`yes`), an
 (`no`): another day, number, person, role, option or direction, another aspect, or no statement at all. Every passage
 that answers is paired with every wording, every other passage with one. Since these share more words with the question
 than those that answer, questions are also paired with similar passages of other records, or the model would learn that
-shared words speak against a passage. All were written for this project. The model that ships hasn't seen the fields
-`codes`, `short` and `tables`, which came later.
+shared words speak against a passage. All were written for this project.
 """
 
 import json

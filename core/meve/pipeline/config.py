@@ -140,7 +140,7 @@ class RetrieverConfig:
     """Phase 5: fill the rest of the budget of an uncertain context with the next candidates of phase 1, in its order
     and marked as not verified, so that an uncertain verifier leaves out little that a plain search would return. Only
     in mode `full` with whole passages, and with `when_insufficient="return"`."""
-    fill_below: float = 0.8
+    fill_below: float = 0.83
     """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One that isn't sufficient is
     uncertain in any case; 0 leaves it at that."""
     max_tokens: int = 512
