@@ -5,8 +5,8 @@ passages that answer a question, each with the words that do; `near` lists passa
 day, person or version. `unanswered` holds questions that no passage answers, with the passages that seem to (`near`).
 Fields: `staff`, `house`, `shop`, `software`, `ops`, `travel`, `school` and `care`; and manuals of invented programs and
 products, whose answers are clauses amid others in the words of the manual: `options`, `settings`, `admin`, `api`,
-`guides` and `products`. All were written for this project. `recipes.verifier.further --round
-references` trains a round with them.
+`guides` and `products`. All were written for this project. `recipes.verifier.further --round references` trains a round
+with them.
 
 Contrasts alone taught the verifier to distrust shared words. So each wording is paired with every passage that answers
 it, and with about as many others of the same document.
