@@ -25,6 +25,7 @@ PLAIN = ("dense", "bm25", "hybrid")
 """Searches of `meve.evaluation.systems` that fill the budget with their best passages, unverified."""
 LIMITS = (400, 512, 1024)
 LEAST_ESTIMATES = (0.41, 0.42, 0.43, 0.45, 0.48)
+"""Thresholds of sufficiency to compare."""
 GRADES = ("answers", "partly", "not")
 Rows = list[dict[str, Any]]
 
@@ -184,7 +185,7 @@ def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) ->
         ]
         answerable = sum(row["answerable"] and "definition" not in row for row, _ in reached)
         others = sum(not row["answerable"] for row, _ in reached)
-        print(f"threshold {least}: called sufficient {answerable} answerable, {others} unanswerable")
+        print(f"with threshold {least}: {answerable} answerable and {others} unanswerable called sufficient")
     compare_with_plain(retriever, [row for row in rows if row["answerable"] and "definition" not in row])
 
 
