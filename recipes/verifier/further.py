@@ -1,4 +1,4 @@
-"""Continues the training of the verifier on near misses, documentation, written pages, and a sample of the mixture.
+"""Continues the training of the verifier on near misses, documentation, written texts, and a sample of the mixture.
 
     python -m recipes.verifier.further --data DATA --work WORK [--base MODEL] [--faq FOLDER] [--round ROUND] [--seed N]
 
@@ -38,6 +38,7 @@ from meve.training.onnx_dequantize import dequantize_onnx
 from recipes.verifier import (
     context,
     contrasts,
+    conversations,
     documentation,
     exchanged_details,
     mixture,
@@ -74,6 +75,7 @@ class Sizes:
     """Examples of passages that differ in a detail."""
     whole_documents: int = 0
     """Examples of whole small documents."""
+    conversations: int = 0
 
 
 ROUNDS = {
@@ -96,6 +98,11 @@ ROUNDS = {
     "references": Sizes(
         invented=330, spans=130, unanswerable=530, documentation=9_000, rest=2_000, pages=5_000, contrasts=5_000,
         whole_documents=24_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+    ),
+    "conversations": Sizes(
+        invented=330, spans=130, unanswerable=530, documentation=5_000, rest=2_000, pages=3_500, contrasts=4_000,
+        whole_documents=9_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+        conversations=24_000,
     ),
 }  # fmt: skip
 
@@ -142,19 +149,21 @@ def make_examples(
     """
     folder, rng = data / "train", random.Random(f"{seed}/further")
     manuals = list(documentation.examples(folder, seed, faq))
-    written = [e for e in pages.examples(seed) if e.part == "train"] if sizes.pages else []
-    compared = [e for e in contrasts.examples(seed) if e.part == "train"] if sizes.contrasts else []
-    whole = [e for e in whole_documents.examples(seed) if e.part == "train"] if sizes.whole_documents else []
     new = [
         *near_misses.invented(sizes.invented, seed),
         *near_misses.spans(sizes.spans, seed),
         *exchanged_details.exchanged(folder, seed),
         *exchanged_details.unanswerable(folder, sizes.unanswerable, seed),
         *rng.sample(manuals, min(sizes.documentation, len(manuals))),
-        *rng.sample(written, min(sizes.pages, len(written))),
-        *rng.sample(compared, min(sizes.contrasts, len(compared))),
-        *rng.sample(whole, min(sizes.whole_documents, len(whole))),
     ]
+    for made, count in (
+        (pages.examples, sizes.pages),
+        (contrasts.examples, sizes.contrasts),
+        (whole_documents.examples, sizes.whole_documents),
+        (conversations.examples, sizes.conversations),
+    ):
+        written = [e for e in made(seed) if e.part == "train"] if count else []
+        new += rng.sample(written, min(count, len(written)))
     tested = {e.passage for e in Example.read(work / "test.jsonl") if e.relevant}
     mixed = [*Example.read(work / "train.jsonl"), *Example.read(work / "made.jsonl")]
     replayed = replay(mixed, tested, sizes, rng)

@@ -25,7 +25,7 @@ from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 from meve.training.onnx_quantize import LEAST_AGREEMENT, quantize_onnx
 from meve.training.verifier_comparison import rows_by_query
 from meve.types import LabelledPair
-from recipes.verifier import contrasts, pages, whole_documents
+from recipes.verifier import contrasts, conversations, pages, whole_documents
 from recipes.verifier.examples import Example, pair_of
 from recipes.verifier.splits import SEED
 
@@ -46,8 +46,8 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--to", type=Path, required=True)
     given = parser.parse_args()
-    written = (*pages.examples(SEED), *contrasts.examples(SEED), *whole_documents.examples(SEED))
-    held_out = [e for e in written if e.part == "dev"]
+    written = (each.examples(SEED) for each in (pages, contrasts, whole_documents, conversations))
+    held_out = [e for made in written for e in made if e.part == "dev"]
     dev = [pair_of(e) for e in (*Example.read(given.work / "dev.jsonl"), *held_out)]
     rng = random.Random(SEED)
     samples = rng.sample([pair_of(e) for e in Example.read(given.work / "train.jsonl")], SAMPLED)
