@@ -4,8 +4,9 @@ A conversation has dated sessions of turns, numbered from 0 through all sessions
 wordings (`q`). `answers` lists the turns that answer a question or a part of it; `from` is the first turn that has to
 be read with the `turn`: itself where it can be understood alone, else the question before it, for example. `near`
 lists turns that only seem to answer: another person, day or thing, or a plan. `unanswered` holds questions that no
-turn answers. The kinds are `friends`, `assistant`, `teams`, `groups`, `service` and `technical`. All were written for
-this project. `recipes.verifier.further --round conversations` trains a round with them.
+turn answers. The kinds are `friends`, `assistant`, `teams`, `groups`, `service` and `technical`, and of long turns
+`letters` and `long_assistant`. All were written for this project. `recipes.verifier.further --round conversations`
+trains a round with them.
 
 A passage is a turn, or a turn between its neighbours in its session. A turn that can't be understood alone is never
 read alone, and the turns before it, without it, are a negative.
@@ -29,8 +30,8 @@ BEFORE, AFTER = (0, 1, 1, 2), (0, 0, 1)
 AGAIN, BESIDE = 0.25, 0.2
 """The shares of answers that are read a second time with other neighbours, and of wordings that are also paired with a
 similar turn of their conversation."""
-LONGEST = 1_100
-"""The most characters of a passage with neighbours that aren't needed."""
+LONGEST, CUT = 1_100, 1_300
+"""The most characters of a passage with neighbours that aren't needed, and of any: training would cut off the rest."""
 ROLES = (("user", "assistant"), ("User", "Assistant"), ("Human", "AI"), ("USER", "ASSISTANT"), ("Me", "Bot"))
 LINES = ("{0}: {1}", "{0}: {1}", "{0}: {1}", "**{0}**: {1}", "<{0}> {1}", "[{2}] {0}: {1}", "{0} ({2}): {1}", "{1}")
 """The ways to write a turn. The last leaves out who speaks; only turns with an assistant's user are written so."""
@@ -53,10 +54,11 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
         talk = _Turns(conversation, rng)
         for question in (*conversation["questions"], *conversation["unanswered"]):
             for query, passage, relevant in _pairs(question, talk, rng):
-                yield Example(
-                    query=query, passage=passage, relevant=relevant, set=f"conversations_{kind}",
-                    kind="statement", part=part,
-                )  # fmt: skip
+                if len(passage) <= CUT:
+                    yield Example(
+                        query=query, passage=passage, relevant=relevant, set=f"conversations_{kind}",
+                        kind="statement", part=part,
+                    )  # fmt: skip
 
 
 def _pairs(question: Mapping[str, Any], talk: "_Turns", rng: random.Random) -> Iterator[tuple[str, str, bool]]:

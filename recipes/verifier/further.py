@@ -51,7 +51,7 @@ from recipes.verifier.splits import SEED
 from recipes.verifier.train import average
 
 CONFIG = TrainingConfig(
-    epochs=1, batch_size=32, learning_rate=5e-5, warmup=0.05, max_length=256, dropout=0.0, frozen_layers=1, bf16=True
+    epochs=1, batch_size=32, learning_rate=5e-5, warmup=0.05, max_length=320, dropout=0.0, frozen_layers=1, bf16=True
 )
 
 
@@ -100,9 +100,9 @@ ROUNDS = {
         whole_documents=24_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
     ),
     "conversations": Sizes(
-        invented=330, spans=130, unanswerable=530, documentation=5_000, rest=2_000, pages=3_500, contrasts=4_000,
-        whole_documents=9_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
-        conversations=24_000,
+        invented=330, spans=130, unanswerable=530, documentation=4_500, rest=2_000, pages=3_000, contrasts=3_500,
+        whole_documents=8_000, known={"hotpotqa": 2_300, "2wiki": 1_000, "2wiki_made": 530, "nq_open": 1_000},
+        conversations=40_000,
     ),
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ def _holds(passage, turn):
 @pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda each: each["title"])
 def test_answers_and_near_turns_stand_in_the_conversation(conversation):
     session = [n for n, each in enumerate(conversation["sessions"]) for _ in each["turns"]]
-    assert 18 <= len(session) <= 40
+    assert 8 <= len(session) <= 40
     assert len(conversation["questions"]) >= 10
     assert len(conversation["unanswered"]) >= 3
     assert all(question["answers"] for question in conversation["questions"])

@@ -140,8 +140,7 @@ class Engine:
 
     def make_scorer(self) -> VerifierScorer:
         """Return the scorer of phase 2."""
-        evidence = self.evidence or self._find_fitted().evidence
-        return VerifierScorer(self.verifier, self._cached_embedder, evidence=evidence, split=split_passage)
+        return make_verifier_scorer(self.verifier, self._cached_embedder, self.evidence)
 
     def run(
         self,
@@ -198,6 +197,15 @@ class Engine:
 
     def _find_fitted(self) -> FittedModels:
         return find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)
+
+
+def make_verifier_scorer(
+    verifier: Verifier, embedder: Embedder, evidence: EvidenceCombiner | None = None
+) -> VerifierScorer:
+    """Return the scorer that judges by an evidence model, by default the one that ships for verifier and embedder."""
+    if evidence is None:
+        evidence = find_fitted_models(verifier.name, verifier.calibration.to_dict(), embedder.name).evidence
+    return VerifierScorer(verifier, embedder, evidence=evidence, split=split_passage)
 
 
 def make_engine(

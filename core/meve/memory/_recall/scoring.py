@@ -16,7 +16,7 @@ from meve.memory._recall.time_expressions import TimeWindow
 from meve.memory._recall.user_index import Hit, Scope, UserIndex
 from meve.memory.policy import Policy, Relevance
 from meve.memory.records import MemoryRecord, SharedScore
-from meve.ports import Scorer
+from meve.pipeline._scorers import VerifierScorer
 from meve.types import Candidate, FloatArray, Query
 
 _UNTAGGED = "untagged"
@@ -185,31 +185,54 @@ class PolicyScorer:
 class VerifiedScorer:
     """Scores memories by the policy; those that a verifier rejects get -1, below any threshold."""
 
-    verifier: Scorer
+    verifier: VerifierScorer
     policy: PolicyScorer
     threshold: float
     """Minimum probability of the verifier, in [0, 1]."""
     name: str = "policy"
 
+    @property
+    def evidence(self) -> str:
+        """The name of the evidence model in use; empty for none."""
+        return self.verifier.evidence
+
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return scores, shape (n,)."""
-        passed = np.asarray(self.verifier.score(query, candidates)) >= self.threshold
-        return np.asarray(np.where(passed, self.policy.score(query, candidates), -1.0), dtype=np.float32)
+        return self.judge(query, candidates)[0]
+
+    def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        """Return scores, shape (n,), and the verifier's probabilities and their inputs by name, each of shape (n,)."""
+        probabilities, inputs = self.verifier.judge(query, candidates)
+        scores = np.where(probabilities >= self.threshold, self.policy.score(query, candidates), -1.0)
+        return np.asarray(scores, dtype=np.float32), {**inputs, self.verifier.name: probabilities}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagPreferenceScorer:
     """Rejects memories without a requested tag, with -1, unless they outrank every memory with one."""
 
-    inner: Scorer
+    inner: PolicyScorer | VerifiedScorer
     name: str = "policy"
+
+    @property
+    def evidence(self) -> str:
+        """The name of the evidence model in use; empty for none."""
+        return self.inner.evidence if isinstance(self.inner, VerifiedScorer) else ""
 
     def score(self, query: Query, candidates: Sequence[Candidate]) -> FloatArray:
         """Return scores, shape (n,)."""
-        scores = np.asarray(self.inner.score(query, candidates), dtype=np.float32)
+        return self.judge(query, candidates)[0]
+
+    def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        """Return scores, shape (n,), and what the inner scorer tells by name, each of shape (n,)."""
+        inputs: Mapping[str, FloatArray] = {}
+        if isinstance(self.inner, VerifiedScorer):
+            scores, inputs = self.inner.judge(query, candidates)
+        else:
+            scores = self.inner.score(query, candidates)
         untagged = np.array([candidate.origin == _UNTAGGED for candidate in candidates], dtype=np.bool_)
         best_tagged = scores[~untagged].max(initial=-1.0)
-        return np.asarray(np.where(untagged & (scores <= best_tagged), -1.0, scores), dtype=np.float32)
+        return np.where(untagged & (scores <= best_tagged), np.float32(-1.0), scores), inputs
 
 
 def decay_reflection(

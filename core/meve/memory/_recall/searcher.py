@@ -34,14 +34,14 @@ from meve.memory.stores._record_store import Changes, RecordStore
 from meve.memory.stores._record_transaction import RecordTransaction
 from meve.memory.stores.protocol import RecordQuery
 from meve.pipeline._retrieval_report import UNLIMITED
-from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
+from meve.pipeline.engine import make_verifier_scorer
 from meve.pipeline.phases.budget import SMALL
 from meve.pipeline.phases.shorten import find_pieces, rate_by_words, shorten
 from meve.pipeline.pipeline import Pipeline
 from meve.pipeline.trace import Trace
-from meve.ports import Scorer, Source
+from meve.ports import Source
 from meve.types import Candidate, Query
 
 SIMILAR = 0.7
@@ -219,17 +219,17 @@ class Searcher:
             shared_scores=self.runtime.store.shared_scores(query.user) if len(indexes[1]) else {},
             touched=partial(self.runtime.store.touched, query.user),
         )
-        scorer: Scorer = policy
+        ranker: PolicyScorer | VerifiedScorer = policy
+        calibration: Mapping[str, Any] = {}
         model = indexes[0].model
         embedder = self.runtime.embedder.of(model)
         if query.verify:
-            verifier = VerifierScorer(self.runtime.verifier, embedder)
-            scorer = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.runtime.verify_threshold)
-        if query.scope.tags is not None:
-            scorer = TagPreferenceScorer(inner=scorer)
+            verifier = make_verifier_scorer(self.runtime.verifier, embedder)
+            calibration = summarize_calibration(verifier.calibration.to_dict())
+            ranker = VerifiedScorer(verifier=verifier, policy=policy, threshold=self.runtime.verify_threshold)
         pipeline = Pipeline(
             sources=[self._source(query, indexes, model)],
-            scorer=scorer,
+            scorer=ranker if query.scope.tags is None else TagPreferenceScorer(inner=ranker),
             fallback=None,
             correct=correct_spelling,
             relate=DuplicateJudge(policy, indexes, self._judge),
@@ -239,7 +239,7 @@ class Searcher:
             cut=self._cut,
             embedder=embedder,
             verifier_name=self.runtime.verifier.name if query.verify else "",
-            calibration=summarize_calibration(self.runtime.verifier.calibration.to_dict()) if query.verify else {},
+            calibration=calibration,
             clock=self.runtime.clock,
             notes=self._notes(query, indexes),
         )
