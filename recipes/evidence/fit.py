@@ -7,11 +7,12 @@ The first command makes the model for MiniLM's vectors; FOLDER is the subfolder 
 second makes the one for any other embedder, which reads no cosine; its FOLDER is `words`.
 
 Candidates of questions outside the verifier's training are its examples: questions of HotpotQA, 2WikiMultihopQA and
-NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages and
-contrasts (`recipes.verifier.pages`, `recipes.verifier.contrasts`). A relevant candidate counts eight times, so a
-candidate reaches one half if one in nine of its like is relevant: a missed answer costs more than a passage too many.
-Each set has the same weight. Then the areas under the curve and the calibration errors are printed for the questions of
-`meve bench`, the latter also without that weight, as the chance that a candidate is relevant.
+NQ-open, headings of manuals and public pages over the sections of their set, and questions of held-out pages, contrasts
+and conversations (`pages`, `contrasts` and `conversations` of `recipes.verifier`); each conversation is a corpus of its
+turns. A relevant candidate counts eight times, so a candidate reaches one half if one in nine of its like is relevant:
+a missed answer costs more than a passage too many. Each set has the same weight. Then the areas under the curve and the
+calibration errors are printed for the questions of `meve bench`, the latter also without that weight, as the chance
+that a candidate is relevant.
 """
 
 import argparse
@@ -38,7 +39,7 @@ from meve.evaluation._set_runner import sample_questions
 from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, SCORES
 from meve.types import FloatArray
-from recipes.verifier import contrasts
+from recipes.verifier import contrasts, conversations
 from recipes.verifier.pages import read_corpus
 from recipes.verifier.splits import SEED, part_of, unseen
 
@@ -46,7 +47,8 @@ NAMES = {"minilm": "meve-evidence-1", "static": "meve-evidence-2"}
 """By the embedder that finds the candidates. With the static one, cosines aren't read."""
 QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
 SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
-PAGES, CONTRASTS = "pages", "contrasts"
+PAGES = "pages"
+WRITTEN = (PAGES, "contrasts", "conversations")
 MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open", "scifact")
 MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
@@ -78,7 +80,9 @@ def main() -> None:
         fitted.append(list_candidates(name, *read_sections(name, given.data), **models))
     passages, asked = read_corpus()
     fitted.append(list_candidates(PAGES, passages, sample_asked(asked, answered=True), **models))
-    fitted.append(list_candidates(CONTRASTS, *contrasts.read_corpus(), **models))
+    fitted.append(list_candidates(WRITTEN[1], *contrasts.read_corpus(), **models))
+    talks = [list_candidates(WRITTEN[2], *talk, **models) for talk in conversations.read_corpora()]
+    fitted.append((np.concatenate([x for x, _ in talks]), np.concatenate([relevant for _, relevant in talks])))
     model = fit(fitted, given.embedder)
     text = json.dumps(model.to_dict(), indent=2) + "\n"
     (given.to / EVIDENCE).write_text(text, "utf-8")
@@ -175,7 +179,7 @@ def fit(sets: Sequence[tuple[FloatArray, np.ndarray]], embedder: str) -> Evidenc
         verifier="meve-verifier-1",
         embedder=resolve_embedder(embedder).name if embedder == "minilm" else None,
         fits=fits,
-        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS, PAGES, CONTRASTS))}",
+        fitted_on=f"candidates of held-out questions of {', '.join((*QUESTIONS, *SECTIONS, *WRITTEN))}",
     )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from meve.training.mining import Miner
+from meve.types import Passage
 from recipes.verifier.examples import Example
 from recipes.verifier.splits import part_of
 
@@ -59,6 +60,21 @@ def examples(seed: int, folder: Path = FOLDER) -> Iterator[Example]:
                         query=query, passage=passage, relevant=relevant, set=f"conversations_{kind}",
                         kind="statement", part=part,
                     )  # fmt: skip
+
+
+def read_corpora(part: str = "dev") -> Iterator[tuple[list[Passage], list[tuple[str, set[str]]]]]:
+    """Yield the turns of each conversation of a part, and its questions with the ids of the turns that answer them."""
+    for n, (_, conversation) in enumerate(read_conversations()):
+        if part_of("conversations", conversation["title"]) != part:
+            continue
+        turns = [turn for session in conversation["sessions"] for turn in session["turns"]]
+        passages = [Passage(id=f"{n}-{at}", text=f"{speaker}: {text}") for at, (speaker, text) in enumerate(turns)]
+        asked = [
+            (query, {f"{n}-{answer['turn']}" for answer in question["answers"]})
+            for question in conversation["questions"]
+            for query in question["q"]
+        ]
+        yield passages, asked
 
 
 def _pairs(question: Mapping[str, Any], talk: "_Turns", rng: random.Random) -> Iterator[tuple[str, str, bool]]:

@@ -169,6 +169,20 @@ def test_verified_recall_trace_contains_the_calibration(memory):
     assert verify.settings["calibration"]["method"] == "platt"
 
 
+@pytest.mark.parametrize("tags", [None, ["garden"]])
+def test_verified_recall_trace_tells_what_each_verdict_was_based_on(file, tags):
+    with GovernedMemory.open(file, embedder="minilm") as memory:
+        memory.add("Tomatoes need six to eight hours of sun.", user_id="alice", tags=["garden"], id="sun")
+        memory.add("The tomato soup is in the freezer.", user_id="alice", tags=["garden"], id="soup")
+        recall = memory.search("How much sun do tomatoes need?", user_id="alice", verify=True, tags=tags)
+    (verify,) = (p for p in recall.trace.phases if p.name == "verify")
+    assert verify.settings["evidence"]
+    assert len(recall.trace.candidates) == 2
+    for candidate in recall.trace.candidates:
+        assert candidate.scores.keys() >= {"verifier", "logit", "cosine"}
+        assert (candidate.scores["verifier"] >= 0.5) == (candidate.reason == "verified") == (candidate.id == "sun")
+
+
 def test_recall_parses_each_record_once(file, monkeypatch):
     from meve.memory._recall import compared_texts
 
