@@ -13,6 +13,7 @@ from typing import Any
 
 from meve.calibration.probability_maps import calibration_from_dict
 from recipes.verifier.contrasts import read_records
+from recipes.verifier.conversations import read_conversations
 from recipes.verifier.examples import Example
 from recipes.verifier.further import CONFIG
 from recipes.verifier.pages import read_pages
@@ -53,10 +54,10 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    {third:,} in all, in batches of {second_batch} with {third_rate:g}, without dropout. The result is the mean of the
    weights of stages two and three (Wortsman et al. 2022).
 3. `python -m recipes.verifier.further` goes on from there, one pass a round, {further_length} tokens a pair (192 in
-   the first two), in batches of {further_batch} with {further_rate:g}, without dropout, the lowest layers frozen. Each
-   round mixes new examples with a sample of the pairs above, whose targets are the mean of the label and of what the
-   models estimated before. A third of the new passages stand amid other text. The new examples were written or made for
-   this project:
+   the first two, 256 in the next seven), in batches of {further_batch} with {further_rate:g}, without dropout, the
+   lowest layers frozen. Each round mixes new examples with a sample of the pairs above, whose targets are the mean of
+   the label and of what the models estimated before. A third of the new passages stand amid other text. The new
+   examples were written or made for this project:
    - The first two rounds (some 45,000 and {rounds[0]:,} pairs): near misses made from templates, questions of SQuAD
      with a detail exchanged, headings and FAQs of documentation as questions.
    - Two rounds from there (seeds 44 and 45, {rounds[1]:,} and {rounds[2]:,} pairs): mostly {pages:,} pages
@@ -73,8 +74,12 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    - One round from that mean (`--round references --seed 44`, {rounds[7]:,} pairs): {whole:,} of its pairs are
      questions on {documents} small documents, manuals of invented programs and products among them, each with passages
      of its document (`recipes/verifier/whole_documents`); the rest is a sample of all of the above, the contrasts now
-     of {contrasts:,} questions. What ships is a mean of weights: one half of the model before, and one half of this
-     one. With more of it, near misses are told better, and evidence of several passages worse.
+     of {contrasts:,} questions. The mean of weights: one half of the model before, and one half of this one. With more
+     of it, near misses are told better, and evidence of several passages worse.
+   - One round from that mean (`--round conversations --seed 45`, {rounds[8]:,} pairs): {talk:,} of its pairs are
+     questions on {conversations} conversations, each with turns, alone or between their neighbours
+     (`recipes/verifier/conversations`); the rest is a sample of all of the above. What ships is a mean of weights: one
+     half of the model before, and one half of this one.
 4. `python -m recipes.verifier.ship` exports it to ONNX, quantises its weights to eight bits, and fits a Platt
    calibration on {fitted:,} pairs held out of training, of all sets together (expected calibration error on pairs held
    out of the fit: {error:.3f}).
@@ -82,8 +87,9 @@ Licence: Apache-2.0. The project's NOTICE lists the sources and their licences.
    calibrated logit that the sentence is evidence. It is fitted to questions of SQuAD outside the training above and to
    pages held out of it, and calibrated on other questions held out. The model's weights and scores don't change.
 
-Held out of training: the questions that `meve bench` asks by default, a tenth of the pages, contrasts, documents or
-dialogues of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts, RGB.
+Held out of training: the questions that `meve bench` asks by default, a tenth of the pages, contrasts, documents,
+conversations or dialogues of every other set, and whole sets: SciFact, NFCorpus, MuSiQue, HotpotQA's fullwiki contexts,
+RGB.
 
 ## Evaluation
 
@@ -163,7 +169,9 @@ def main() -> None:
         rounds=rounds,
         contrasts=sum(1 for _ in read_records()),
         documents=sum(part_of("whole_documents", each["title"]) == "train" for _, each in read_documents()),
-        whole=sum(e.set.startswith("whole_documents") for e in Example.read(given.round[-1] / "further.jsonl")),
+        whole=count_examples(given.round[-2], "whole_documents"),
+        conversations=sum(part_of("conversations", each["title"]) == "train" for _, each in read_conversations()),
+        talk=count_examples(given.round[-1], "conversations"),
         pages=sum(1 for _ in read_pages()),
         off=sum(select_own(row)["error"] >= 0.1 for row in figures.values()),
         count=len(figures),
@@ -178,6 +186,11 @@ def main() -> None:
         rows="\n".join(format_row(name, row) for name, row in sorted(figures.items())),
     )
     (given.folder / "README.md").write_text(card, "utf-8")
+
+
+def count_examples(folder: Path, kind: str) -> int:
+    """Return the number of examples of a round whose set's name begins with a kind."""
+    return sum(example.set.startswith(kind) for example in Example.read(folder / "further.jsonl"))
 
 
 def select_own(row: dict[str, Any]) -> dict[str, Any]:
