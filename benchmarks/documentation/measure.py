@@ -185,7 +185,7 @@ def measure_manuals(folder: Path, embedder: str | None, verifier: str | None) ->
         ]
         answerable = sum(row["answerable"] and "definition" not in row for row, _ in reached)
         others = sum(not row["answerable"] for row, _ in reached)
-        print(f"with threshold {least}: {answerable} answerable and {others} unanswerable called sufficient")
+        print(f"threshold {least}: contexts called sufficient, of {answerable} answerable, {others} other questions")
     compare_with_plain(retriever, [row for row in rows if row["answerable"] and "definition" not in row])
 
 

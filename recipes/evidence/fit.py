@@ -47,8 +47,9 @@ NAMES = {"minilm": "meve-evidence-1", "static": "meve-evidence-2"}
 """By the embedder that finds the candidates. With the static one, cosines aren't read."""
 QUESTIONS = ("hotpotqa", "2wiki", "nq_open")
 SECTIONS = ("docs_web_cc", "docs_permissive", "gov_us")
-PAGES = "pages"
-WRITTEN = (PAGES, "contrasts", "conversations")
+PAGES, CONTRASTS, CONVERSATIONS = "pages", "contrasts", "conversations"
+WRITTEN = (PAGES, CONTRASTS, CONVERSATIONS)
+"""The sets that were written for the verifier's training."""
 MEASURED = ("hotpotqa", "2wiki", "musique", "nq_open", "scifact")
 MOST, PASSAGES = 150, 2_500
 """Questions per set, and sections per set of sections."""
@@ -80,8 +81,8 @@ def main() -> None:
         fitted.append(list_candidates(name, *read_sections(name, given.data), **models))
     passages, asked = read_corpus()
     fitted.append(list_candidates(PAGES, passages, sample_asked(asked, answered=True), **models))
-    fitted.append(list_candidates(WRITTEN[1], *contrasts.read_corpus(), **models))
-    talks = [list_candidates(WRITTEN[2], *talk, **models) for talk in conversations.read_corpora()]
+    fitted.append(list_candidates(CONTRASTS, *contrasts.read_corpus(), **models))
+    talks = [list_candidates(CONVERSATIONS, *talk, **models) for talk in conversations.read_corpora()]
     fitted.append((np.concatenate([x for x, _ in talks]), np.concatenate([relevant for _, relevant in talks])))
     model = fit(fitted, given.embedder)
     text = json.dumps(model.to_dict(), indent=2) + "\n"

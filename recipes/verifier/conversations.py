@@ -8,8 +8,8 @@ turn answers. The kinds are `friends`, `assistant`, `teams`, `groups`, `service`
 `letters` and `long_assistant`. All were written for this project. `recipes.verifier.further --round conversations`
 trains a round with them.
 
-A passage is a turn, or a turn between its neighbours in its session. A turn that can't be understood alone is never
-read alone, and the turns before it, without it, are a negative.
+A passage is one turn, or a turn with turns before and after it in its session. If a turn needs the turns before it, no
+passage holds it alone, and those turns without it make an irrelevant passage.
 """
 
 import json

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.verifier.conversations import examples, read_conversations
+from recipes.verifier.conversations import examples, read_conversations, read_corpora
 from recipes.verifier.splits import part_of
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +74,19 @@ def test_about_a_tenth_is_held_out():
     parts = Counter(part_of("conversations", each["title"]) for each in CONVERSATIONS)
     assert set(parts) == {"train", "dev", "test"}
     assert 0.04 <= 1 - parts["train"] / parts.total() <= 0.16
+
+
+def test_corpora_are_the_held_out_conversations_with_the_turns_that_answer():
+    held_out = [each for each in CONVERSATIONS if part_of("conversations", each["title"]) == "dev"]
+    corpora = list(read_corpora())
+    assert [len(passages) for passages, _ in corpora] == [len(_turns(each)) for each in held_out]
+    for (passages, asked), each in zip(corpora, held_out, strict=True):
+        texts = {passage.id: passage.text for passage in passages}
+        answers = [q["answers"] for q in each["questions"] for _ in q["q"]]
+        for (_, gold), expected in zip(asked, answers, strict=True):
+            turns = [_turns(each)[answer["turn"]] for answer in expected]
+            assert len(gold) == len({answer["turn"] for answer in expected})
+            assert all(any(texts[i].endswith(turn) for i in gold) for turn in turns)
 
 
 def test_a_passage_is_relevant_if_it_holds_a_turn_that_answers_and_what_it_needs():

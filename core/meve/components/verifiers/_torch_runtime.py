@@ -60,7 +60,7 @@ class TorchRuntime:
         self._lock = threading.Lock()
         self._token_head = token_head
         self.rates_tokens = token_head is not None
-        """Whether the model rates single tokens. `read` works only then."""
+        """Whether the model can rate tokens. `read` requires this."""
         self.splitter = TextSplitter.from_tokenizer(model.tokenizer)
         own = find_window(settings, getattr(model.tokenizer, "model_max_length", None), name)
         self.window = check_max_length(max_length, own, name)
