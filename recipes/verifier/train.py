@@ -4,7 +4,7 @@
 
 Three stages each start from the previous model. The second uses all examples of questions with known evidence, and new
 examples of the other sets. The third uses generated questions and claims, and a sample of the rest, without relevant
-passages of test questions. WORK/model, which ships, is the mean of the weights of stages two and three.
+passages of test questions. WORK/model is the mean of the weights of stages two and three; `further` goes on from it.
 
 Source of the mean: Wortsman et al., Robust fine-tuning of zero-shot models (2022), with their weight of one half.
 """

@@ -416,6 +416,38 @@ def test_calibration_reads_the_sources_that_a_retrieval_searches(sources: Source
     assert evidence.calibration.apply(sums).tolist() == pytest.approx([judged[i] for i in sorted(judged)])
 
 
+@pytest.mark.parametrize(
+    ("intercept", "threshold", "skips"), [(0.0, 0.5, True), (-1.0, 0.5, True), (2.0, 0.5, False), (0.0, 0.3, False)]
+)
+def test_prior_skips_nothing_that_a_calibration_or_a_lower_threshold_may_verify(
+    retriever: Retriever, intercept: float, threshold: float, skips: bool
+) -> None:
+    combiner = retriever.engine.make_scorer().combiner
+    assert isinstance(combiner, EvidenceModel)
+    engine = replace(retriever.engine, evidence=combiner.with_calibration(PlattCalibration(intercept=intercept)))
+    many = Retriever.from_texts([*TEXTS, *(f"Tomatoes of kind {n} have a name." for n in range(12))], embedder="minilm")
+    many.engine = engine
+    reasons = [c.reason for c in many.retrieve(QUESTION, threshold=threshold, fill_below=0).trace.candidates]
+    assert ("unlikely" in reasons) is skips
+
+
+def test_index_calibrated_with_earlier_weights_is_judged_by_those_that_ship(
+    calibrated: tuple[Retriever, Retriever, list[LabelledPair]], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, after, pairs = calibrated
+    combiner = after.engine.make_scorer().combiner
+    assert isinstance(combiner, EvidenceModel)
+    fits = {inputs: {**weights, INTERCEPT: 5.0} for inputs, weights in combiner.fits.items()}
+    earlier = Retriever(engine=replace(after.engine, evidence=replace(combiner, fits=fits)), corpus=after._corpus)
+    earlier.save(tmp_path / "index")
+    loaded = Retriever.load(tmp_path / "index")
+    assert "call calibrate again" in caplog.text
+    assert (loaded.engine.evidence, loaded.config.threshold) == (None, before.config.threshold)
+    assert Retriever.load(tmp_path / "index", threshold=0.7).config.threshold == 0.7
+    one, other = (r.retrieve(pairs[0].query).trace.candidates for r in (before, loaded))
+    assert [c.scores for c in one] == [c.scores for c in other]
+
+
 def test_calibrated_evidence_is_saved_with_the_index(
     calibrated: tuple[Retriever, Retriever, list[LabelledPair]], tmp_path: Path
 ) -> None:

@@ -5,8 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from meve._formulas import log_odds
 from meve.calibration.probability_maps import IsotonicCalibration, PlattCalibration
 from meve.calibration.thresholds import choose_balanced_threshold
+from meve.components._shipped_models import find_estimator
+from meve.components.embedders.onnx import SHIPPED_MINILM
 from meve.components.sufficiency import (
     FEATURES,
     LogitEstimator,
@@ -15,6 +18,7 @@ from meve.components.sufficiency import (
     extract_context_features,
     fit_sufficiency,
 )
+from meve.components.verifiers import SHIPPED_VERIFIER, load_verifier
 from meve.errors import CalibrationError, ConfigurationError
 from meve.types import ContextPassage, Passage
 
@@ -46,7 +50,7 @@ def test_features_match_hand_calculation():
     assert features["second"] == pytest.approx(np.log(0.25))
     assert features["verified"] == pytest.approx(np.log(2))
     assert features["sum"] == pytest.approx(np.log(2.1))
-    assert features["coverage"] == features["best_coverage"] == pytest.approx(1 / 3)
+    assert features["coverage"] == pytest.approx(1 / 3)
     assert features["asked"] == pytest.approx(np.log(4))
     assert tuple(features) == FEATURES
     assert all(np.isfinite(list(extract_context_features("the", []).values())))
@@ -59,6 +63,31 @@ def test_fit_separates_sufficient_contexts():
     estimates = [estimator.estimate(q, p) >= estimator.threshold for q, p in tested]
     assert np.mean([a == b for a, b in zip(estimates, truth, strict=True)]) > 0.9
     assert (estimator.contexts, estimator.fitted_on, estimator.verifier) == (200, "made up", "v")
+
+
+def test_further_verified_passage_never_lowers_an_estimate():
+    contexts, labels = make_contexts(200)
+    doubled = [[*passages, *([] if good else passages)] for (_, passages), good in zip(contexts, labels, strict=True)]
+    given = [(question, passages) for (question, _), passages in zip(contexts, doubled, strict=True)]
+    fitted = fit_sufficiency(given, labels, name="e", verifier="v")  # here more passages tell of insufficient ones
+    shipped = [
+        find_estimator(SHIPPED_VERIFIER, load_verifier().calibration, name) for name in (SHIPPED_MINILM, "static")
+    ]
+    rng = np.random.default_rng(0)
+    for estimator in (fitted, *shipped):
+        for _ in range(100):
+            scores = rng.uniform(0.05, 0.99, rng.integers(1, 5)).tolist()
+            texts = rng.choice(["glass tower", "else", "how high"], len(scores)).tolist()
+            passages = [
+                with_logit(passage(s, text, n=n)) for n, (s, text) in enumerate(zip(scores, texts, strict=True))
+            ]
+            more = [*passages, with_logit(passage(rng.uniform(0.5, 0.99), "glass", n=9))]
+            question = "how high is the glass tower"
+            assert estimator.estimate(question, more) >= estimator.estimate(question, passages)
+
+
+def with_logit(given):
+    return replace(given, logit=float(log_odds(given.score)))
 
 
 def test_empty_context_is_insufficient():
@@ -77,8 +106,8 @@ def test_another_calibration_leaves_the_estimate_as_it_was():
     assert again.estimate("q", []) == 0.0
     raw = np.array([2.0, -1.0], dtype=np.float32)
     before, after = (
-        [passage(s, "glass tower", verified=n == 0, n=n) for n, s in enumerate(c.apply(raw).tolist())]
-        for c in (fitted, given)
+        [passage(s, "glass tower", verified=s >= least, n=n) for n, s in enumerate(c.apply(raw).tolist())]
+        for c, least in ((fitted, 0.5), (given, 0.0))
     )
     question = "how high is the glass tower"
     assert again.estimate(question, after) == pytest.approx(estimator.estimate(question, before), abs=1e-3)

@@ -239,6 +239,15 @@ class TestCrossEncoder:
         judged = score_candidates(Query(text="what orbits the moon"), candidates, VerifierScorer(verifier))
         assert [c.scores.get("unread_windows") for c in judged] == [unread[0], unread[1], None]
 
+    def test_unread_pieces_are_counted_once_however_long_the_question(self, splitter: TextSplitter) -> None:
+        runtime = ScriptedRuntime(splitter, lambda *_: 1.0)
+        verifier = CrossEncoderVerifier(runtime, name="scripted")
+        text, question = "bread cat " * 60, "what orbits the moon " * 30
+        verifier.raw_scores(question, [text])
+        (unread,) = verifier.count_unread(question, [text])
+        longest = max(len(passage.split()) for batch in runtime.batches for passage in batch)
+        assert 0 < unread < len(text.split()) / (longest / 2)
+
     def test_sixteen_pieces_are_all_read(self, splitter: TextSplitter) -> None:
         runtime = ScriptedRuntime(splitter, lambda *_: 1.0)
         verifier = CrossEncoderVerifier(runtime, name="scripted")

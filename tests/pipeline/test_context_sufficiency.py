@@ -112,6 +112,13 @@ def test_failing_estimator_is_named_in_the_error(retriever):
         retriever.retrieve("blue sky")
 
 
+@pytest.mark.parametrize("value", [float("nan"), 2.0, -1.0])
+def test_estimate_that_is_no_probability_is_refused(retriever, value):
+    retriever.engine = replace(retriever.engine, estimator=FixedEstimator(value))
+    with pytest.raises(ModelError, match=r"'fixed' must return a probability in \[0, 1\]"):
+        retriever.retrieve("blue sky")
+
+
 @pytest.mark.parametrize(
     ("question", "options", "reason"),
     [
@@ -126,9 +133,10 @@ def test_failing_estimator_is_named_in_the_error(retriever):
         (
             "blue sky",
             {"where": {"lang": "en"}},
-            "no passage was found; no passage has 'lang' in its metadata, which the filter names; known: none",
+            "no passage that matches the filter was found; no passage has 'lang' in its metadata, which the filter "
+            "names; known: none",
         ),
-        ("blue sky", {"where": lambda metadata: False}, "no passage was found"),
+        ("blue sky", {"where": lambda metadata: False}, "no passage that matches the filter was found"),
     ],
 )
 def test_trace_says_why_a_context_is_not_sufficient(retriever, question, options, reason):

@@ -124,6 +124,14 @@ class TestBatches:
         assert len(scorer.scored_ids) == FIRST_BATCH
         assert [c.id for c in selection.kept] == ["c00"]
 
+    @both_ways
+    def test_long_passages_count_as_several(self, run):
+        long = [replace(c, passage=c.passage.with_text("word " * 700)) for c in unrelated(9)]  # three readings each
+        clock, deadline = still(seconds=(1 + 2 + 1.5) * EACH)
+        scorer = TimedScorer(clock, {})
+        run(long, scorer, deadline)
+        assert [len(batch) for batch in scorer.batches] == [1, 2, 1]
+
     def test_free_scoring_takes_full_batches(self):
         clock, deadline = still(seconds=1)
         scorer = TimedScorer(clock, {}, dict.fromkeys((c.id for c in unrelated(20)), 0.0))
@@ -138,9 +146,9 @@ class TestBatches:
     @pytest.mark.parametrize(("candidates", "fits"), [(3, True), (4, False)])
     def test_time_for_more_is_predicted_from_the_last_batch(self, candidates, fits):
         clock, deadline = still(seconds=3.5 * EACH + EACH)
-        deadline.start_batch()
+        deadline.start_batch(unrelated(1))
         clock.advance(timedelta(seconds=EACH))
-        deadline.end_batch(1)
+        deadline.end_batch(unrelated(1))
         assert deadline.has_time_for(candidates) is fits
 
     def test_nothing_fits_when_the_time_is_up(self):
@@ -384,3 +392,18 @@ def test_bundled_verifier_ends_early_and_names_the_rest():
     assert len(context.passages) >= 1
     assert len(late) >= len(texts) // 2
     assert context.trace.phases[1].settings["prior"]
+
+
+def test_candidate_without_a_score_keeps_the_reason_for_that():
+    """Here the context is filled, and what is unrelated to the question is left out of it."""
+    texts = [f"Tomatoes of kind {n} are grown in field {n}." for n in range(6)]
+    texts += [f"The treaty of year {n} was signed by parliament {n}." for n in range(14)]
+    retriever = Retriever.from_texts(texts, embedder="minilm")
+    traces = [
+        retriever.retrieve("How do tomatoes taste?", **options).trace
+        for options in ({"deadline": 1e-6, "exact": True}, {})
+    ]
+    for trace in traces:
+        unscored = {c.reason for c in trace.candidates if "verifier" not in c.scores}
+        assert unscored <= {"deadline", "unlikely", "fill"}
+    assert DEADLINE in {c.reason for c in traces[0].candidates}

@@ -648,6 +648,25 @@ class TestBadInput:
         with pytest.raises(ModelError, match=says):
             retriever.retrieve("blue sky")
 
+    def test_ratings_of_sentences_may_be_lists_and_none_is_refused(self, retriever, monkeypatch):
+        monkeypatch.setattr(OverlapVerifier, "scores_sentences", True, raising=False)
+        for rate in (lambda spans: [[0.5] * len(own) for own in spans], lambda spans: None):
+            monkeypatch.setattr(
+                OverlapVerifier, "score_sentences", lambda *given, rate=rate: rate(given[-1]), raising=False
+            )
+            retriever.add([Passage(id="two", text="The blue sky is far. The blue sea is near.")])
+            if rate([[]]) is not None:
+                assert retriever.retrieve("blue sky", packing="sentences").text
+            else:
+                with pytest.raises(ModelError, match="scoring sentences with 'word-overlap'"):
+                    retriever.retrieve("blue sky", packing="sentences")
+            retriever.remove(["two"])
+
+    def test_counts_beyond_the_corpus_return_what_there_is(self, retriever):
+        asked = [dict(candidates=n, fallback_k=n, hops=2, follow_k=n) for n in (2**70, 100)]
+        more, some = (retriever.retrieve("blue sky", **options) for options in asked)
+        assert more.text == some.text
+
     def test_changing_the_corpus_during_a_retrieval_raises_error(self, retriever):
         class Meddling(OverlapVerifier):
             def score(self, query, passages):

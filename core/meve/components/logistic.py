@@ -1,7 +1,7 @@
 """Logistic estimates over named features, fitted once and stored as JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -71,8 +71,16 @@ class LogisticEstimate:
             return cls.from_dict(json.loads(file.read_text("utf-8")))
 
 
-def fit_logistic(features: Sequence[Mapping[str, float]], labels: Sequence[bool]) -> tuple[dict[str, float], float]:
+def fit_logistic(
+    features: Sequence[Mapping[str, float]], labels: Sequence[bool], *, rising: Collection[str] = ()
+) -> tuple[dict[str, float], float]:
     """Return weights and intercept of a logistic regression that gives both labels equal weight.
+
+    Args:
+        features: the values of each example, by name; the same names in each.
+        labels: the label of each example.
+        rising: features whose weight is at least 0. While one of them has a negative weight, the feature with the
+            lowest one gets 0, and the others are fitted again.
 
     Raises:
         MissingExtraError: scikit-learn isn't installed.
@@ -81,6 +89,18 @@ def fit_logistic(features: Sequence[Mapping[str, float]], labels: Sequence[bool]
         from sklearn.linear_model import LogisticRegression
     x = np.array([list(each.values()) for each in features])
     mean, spread = x.mean(axis=0), np.maximum(x.std(axis=0), 1e-9)
-    model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced").fit((x - mean) / spread, labels)
-    weights = model.coef_[0] / spread
-    return dict(zip(features[0], map(float, weights), strict=True)), float(model.intercept_[0] - weights @ mean)
+    names = list(features[0])
+    may_fall, weights, kept = (
+        np.array([name not in rising for name in names]),
+        np.zeros(len(names)),
+        np.arange(len(names)),
+    )
+    while True:
+        model = LogisticRegression(C=1.0, max_iter=1000, class_weight="balanced")
+        model.fit(((x - mean) / spread)[:, kept], labels)
+        falling = np.where(may_fall[kept], 0.0, model.coef_[0])
+        if falling.min() >= 0:
+            break
+        kept = np.delete(kept, falling.argmin())
+    weights[kept] = model.coef_[0] / spread[kept]
+    return dict(zip(names, map(float, weights), strict=True)), float(model.intercept_[0] - weights @ mean)

@@ -16,14 +16,16 @@ from meve.types import ContextPassage, FloatArray
 EDGE = 1e-3
 """Probabilities are clipped to [EDGE, 1 - EDGE] before their logit is taken."""
 HALF = 0.5
-"""The probability from which a verifier that judges alone takes a passage."""
+"""The probability from which a passage was verified when the estimate was fitted."""
 FEWEST = 40
 """The minimum number of contexts for a fit; at least a quarter of it must be of each kind."""
 
 RAW_RANGE, HALVINGS, TOLERANCE = 50.0, 40, 1e-6
 """The largest raw score looked for when a calibration is inverted, the steps, and the rounding of probabilities."""
 
-FEATURES = ("best", "second", "verified", "sum", "coverage", "best_coverage", "asked", "logit")
+FEATURES = ("best", "second", "verified", "sum", "coverage", "asked", "logit")
+RISING = ("best", "second", "verified", "sum", "coverage", "logit")
+"""The features that never lower the estimate."""
 
 
 def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> dict[str, float]:
@@ -35,27 +37,22 @@ def extract_context_features(query: str, passages: Sequence[ContextPassage]) -> 
 
     Returns:
         `best`, `second`: the logits of the two highest probabilities (0.001 where there is none). `verified`: log(1 +
-        number of verified passages). `sum`: log(1 + sum of probabilities). `coverage`, `best_coverage`: the shares in
-        [0, 1] of the question's content words found in the verified passages, and in the best passage. `asked`: log(1 +
-        number of content words in the question), since a long question mostly asks for several things. `logit`: the
-        highest raw score of the verifier, where the probabilities weigh other evidence too; else 0.
+        number of verified passages). `sum`: log(1 + sum of probabilities). `coverage`: the share in [0, 1] of the
+        question's content words found in the verified passages. `asked`: log(1 + number of content words in the
+        question), since a long question mostly asks for several things. `logit`: the highest raw score of the verifier,
+        where the probabilities weigh other evidence too; else 0.
     """
     ranked = sorted(passages, key=lambda p: -(p.score or 0.0))
     scores = [min(max(p.score or 0.0, EDGE), 1 - EDGE) for p in ranked] + [EDGE, EDGE]
     wanted = set(content_words(query))
     verified = [p for p in ranked if p.verified]
-
-    def covered(chosen: Sequence[ContextPassage]) -> float:
-        there = {word for p in chosen for word in content_words(p.passage.content)}
-        return len(wanted & there) / len(wanted) if wanted else 0.0
-
+    there = {word for p in verified for word in content_words(p.passage.content)}
     return {
         "best": float(log_odds(scores[0])),
         "second": float(log_odds(scores[1])),
         "verified": float(np.log1p(len(verified))),
         "sum": float(np.log1p(sum(p.score or 0.0 for p in ranked))),
-        "coverage": covered(verified),
-        "best_coverage": covered(ranked[:1]),
+        "coverage": len(wanted & there) / len(wanted) if wanted else 0.0,
         "asked": float(np.log1p(len(wanted))),
         "logit": max((p.logit for p in passages if p.logit is not None), default=0.0),
     }
@@ -117,7 +114,8 @@ class RecalibratedEstimator:
         """Return the probability in [0, 1] that this context can carry an answer; 0 for an empty one."""
         scores = np.array([p.score or 0.0 for p in passages], dtype=np.float32)
         known = self.fitted.apply(_invert(self.given, scores)).tolist() if len(scores) else []
-        return self.inner.estimate(query, [replace(p, score=s) for p, s in zip(passages, known, strict=True)])
+        as_fitted = [replace(p, score=s, verified=s >= HALF - EDGE) for p, s in zip(passages, known, strict=True)]
+        return self.inner.estimate(query, as_fitted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +172,7 @@ def fit_sufficiency(
     verifier: str,
     fitted_on: str = "",
 ) -> SufficiencyEstimator:
-    """Fit the estimate to contexts labelled as sufficient or not.
+    """Fit the estimate to contexts labelled as sufficient or not. Another verified passage never lowers it.
 
     Empty contexts are left out of the fit, since the estimate is 0 for them. They count as insufficient when the
     threshold is chosen.
@@ -197,7 +195,7 @@ def fit_sufficiency(
         raise CalibrationError(
             f"got {len(y)} contexts, {int(y.sum())} of them sufficient: label {FEWEST} or more, a quarter of each kind"
         )
-    weights, intercept = fit_logistic(features, y.tolist())
+    weights, intercept = fit_logistic(features, y.tolist(), rising=RISING)
     fitted = SufficiencyEstimator(
         name=name, verifier=verifier, weights=weights, intercept=intercept, fitted_on=fitted_on, contexts=len(y)
     )

@@ -1,17 +1,23 @@
 """Keep verification to a deadline."""
 
+from collections.abc import Sequence
+from itertools import accumulate
+
 from meve.clock import Clock
+from meve.types import Candidate
 
 BATCH = 8
-"""The most candidates to score before the next ones are chosen."""
+"""The most candidates to score before the next ones are chosen; a long one counts as several."""
 FIRST_BATCH = 4
 """The number of candidates to score whatever the time; their time tells how many the next batch can hold."""
+READING, MOST_READINGS = 1_200, 16
+"""The characters that a verifier reads at once, about, and the most parts of a passage that it reads."""
 DEADLINE = "deadline"
 """The reason of a candidate that wasn't scored, and of a phase that didn't run, for lack of time."""
 
 
 class Deadline:
-    """The end of a retrieval's time; chooses batch sizes by the time that the last batch took.
+    """The end of a retrieval's time; chooses batch sizes by the candidates' lengths and the last batch's time.
 
     The time begins when the object is made. Not thread-safe: each retrieval has its own.
 
@@ -24,27 +30,32 @@ class Deadline:
         self._clock = clock
         self._end = clock.elapsed() + seconds
         self._seconds_each: float | None = None
+        """The seconds that a reading took."""
         self._batch_start = 0.0
 
-    def start_batch(self) -> int:
-        """Return how many candidates to score next, and begin to time them; 0 if the time doesn't suffice for one.
+    def start_batch(self, candidates: Sequence[Candidate]) -> int:
+        """Return how many of the candidates to score next, and begin to time them; 0 if there is no time for one.
 
-        The first batch doesn't depend on the time.
+        The first batch doesn't depend on the time; it holds four readings, or one long candidate.
         """
         self._batch_start = self._clock.elapsed()
-        return FIRST_BATCH if self._seconds_each is None else self._count_affordable(self._end - self._batch_start)
+        readings = list(accumulate(map(_count_readings, candidates)))
+        if self._seconds_each is None:
+            return max(sum(total <= FIRST_BATCH for total in readings), 1)
+        left = self._end - self._batch_start
+        affordable = sum(total * self._seconds_each <= left for total in readings) if left > 0 else 0
+        return min(affordable, max(sum(total <= BATCH for total in readings), 1))
 
-    def end_batch(self, scored: int) -> None:
-        """Record that a batch of that many candidates, at least 1, has been scored."""
-        self._seconds_each = (self._clock.elapsed() - self._batch_start) / scored
+    def end_batch(self, scored: Sequence[Candidate]) -> None:
+        """Record that a batch, of at least one candidate, has been scored."""
+        self._seconds_each = (self._clock.elapsed() - self._batch_start) / sum(map(_count_readings, scored))
 
     def has_time_for(self, candidates: int) -> bool:
-        """Return whether that many candidates can be scored in time, if each takes as long as one of the last batch."""
+        """Return whether that many short candidates can be scored in time, at the pace of the last batch."""
         left = self._end - self._clock.elapsed()
         return left > 0 and candidates * (self._seconds_each or 0.0) <= left
 
-    def _count_affordable(self, left: float) -> int:
-        each = self._seconds_each or 0.0
-        if left <= 0:
-            return 0
-        return BATCH if BATCH * each <= left else int(left / each)
+
+def _count_readings(candidate: Candidate) -> float:
+    """Return about how many parts of the passage a verifier reads, at least 1."""
+    return min(max(len(candidate.passage.content) / READING, 1.0), MOST_READINGS)

@@ -28,7 +28,8 @@ def explain_insufficient(run: Run, packed: Sequence[Candidate], account: Mapping
         return f"no verified passage fits into max_tokens={config.max_tokens}"
     scores = [c.score for c in run.judged.values() if c.score is not None]
     if not scores:
-        return "no passage was scored" if run.retrieved else "no passage was found"
+        found = "no passage that matches the filter was found" if run.query.where else "no passage was found"
+        return "no passage was scored" if run.retrieved else found
     passes = account.get("estimate", 0.0) >= account.get("threshold", 1.0)
     also = "; without one, an estimate above its threshold doesn't count" if passes else ""
     if not packed and "estimate" in account:

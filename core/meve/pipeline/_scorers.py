@@ -101,7 +101,8 @@ class VerifierScorer:
         if not isinstance(self.verifier, SentenceVerifier):
             raise ModelError(f"verifier {self.verifier.name!r} can't score sentences: check `scores_sentences` first")
         with wrap_errors(ModelError, f"scoring sentences with {self.verifier.name!r}"):
-            rated = self.verifier.score_sentences(query.text, [c.passage.content for c in candidates], sentences)
+            answer = self.verifier.score_sentences(query.text, [c.passage.content for c in candidates], sentences)
+            rated = [np.asarray(scores, dtype=np.float32).ravel() for scores in answer]
         wanted, given = [len(spans) for spans in sentences], [len(scores) for scores in rated]
         values = np.concatenate([np.zeros(0), *rated])
         if wanted != given or not ((values >= 0) & (values <= 1)).all():

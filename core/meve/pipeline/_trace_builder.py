@@ -7,7 +7,7 @@ from typing import Any, Literal
 from meve._frozen import make_frozen
 from meve._telemetry import measure, span
 from meve.clock import Clock
-from meve.pipeline.phases.fill import FILL
+from meve.pipeline.phases.fill import FILL, UNRELATED
 from meve.pipeline.trace import CandidateTrace, Observer, PhaseTrace, Trace
 from meve.types import Candidate, Dropped, Selection
 
@@ -18,7 +18,10 @@ class PhaseResult:
 
 
 class TraceBuilder:
-    """Collects the phases of one retrieval and the fate of each candidate; the last fate counts."""
+    """Collects the phases of one retrieval and the fate of each candidate; the last fate counts.
+
+    A candidate that was never scored keeps the reason for that.
+    """
 
     def __init__(self, clock: Clock, observer: Observer | None = None) -> None:
         self._clock = clock
@@ -57,7 +60,10 @@ class TraceBuilder:
         ms = self._ms_since(start)
         for dropped in result.selection.dropped:
             candidate_id = dropped.candidate.id
-            self._dropped.pop(candidate_id, None)
+            before = self._dropped.pop(candidate_id, None)
+            if before is not None and dropped.reason == UNRELATED and dropped.candidate.score is None:
+                self._dropped[candidate_id] = before
+                continue
             self._dropped[candidate_id] = (name, dropped)
         measure("meve.phase.duration", ms / 1000, {"meve.phase": name})
         self._add(PhaseTrace(**facts, ms=ms, returned=len(result.selection.kept)))

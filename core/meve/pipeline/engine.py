@@ -1,7 +1,7 @@
 """Combine models, tokenizer and settings into an engine that runs the five phases over any sources."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -12,10 +12,11 @@ from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_passage
 from meve.components._shared_words import shares_words
-from meve.components._shipped_models import FittedModels, find_estimator, find_fitted_models
+from meve.components._shipped_models import find_estimator, find_fitted_models
 from meve.components._spelling import correct_spelling
 from meve.components.embedders import resolve_embedder
 from meve.components.embedders.cached import CachedEmbedder
+from meve.components.evidence import EvidenceModel
 from meve.components.lexical import make_lexical
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import VerifierLike, resolve_verifier
@@ -32,6 +33,8 @@ from meve.pipeline.trace import Observer
 from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, TokenCounter, Verifier
 from meve.types import Candidate, Passage, Query
 
+MARGIN = 0.1
+"""How far a threshold may be below one half, in log-odds of the evidence, while the shipped prior skips candidates."""
 TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
 """A token counter, a tokenizer's name or file, or a function from text to a count."""
 
@@ -166,8 +169,7 @@ class Engine:
             QueryError: a query of more than 4,096 tokens.
             ModelError: a model failed.
         """
-        needs_prior = settings.exact is not True or settings.deadline is not None
-        fitted, scorer = self._find_fitted(), self.make_scorer()
+        scorer = self.make_scorer()
         pipeline = Pipeline(
             sources=sources,
             scorer=scorer,
@@ -175,7 +177,7 @@ class Engine:
             tokens=self.counter(settings),
             embedder=self._cached_embedder,
             estimator=self.estimator or self._find_estimator(),
-            prior=(self.prior or fitted.prior) if needs_prior else None,
+            prior=self._find_prior(settings, scorer),
             correct=correct_spelling,
             repeats=RepeatedText(),
             shares_words=shares_words,
@@ -195,8 +197,21 @@ class Engine:
     def _find_estimator(self) -> Estimator | None:
         return find_estimator(self.verifier.name, self.verifier.calibration, self.embedder.name, self.evidence)
 
-    def _find_fitted(self) -> FittedModels:
-        return find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)
+    def _find_prior(self, settings: RetrieverConfig, scorer: VerifierScorer) -> Prior | None:
+        """Return the engine's prior, else the one that ships; None if every candidate is scored in any order.
+
+        The one that ships predicts which candidates the evidence model gives one half. Where a calibration or a lower
+        threshold verifies more than that, it only orders the candidates.
+        """
+        if settings.exact is True and settings.deadline is None:
+            return None
+        shipped = find_fitted_models(self.verifier.name, self.verifier.calibration.to_dict(), self.embedder.name)
+        if self.prior is not None or shipped.prior is None or shipped.evidence is None:
+            return self.prior
+        judge = scorer.combiner
+        is_known = isinstance(judge, EvidenceModel) and judge.fits == shipped.evidence.fits
+        just_below = scorer.calibration.apply(np.array([-MARGIN], dtype=np.float32))[0]
+        return shipped.prior if is_known and just_below < settings.threshold else replace(shipped.prior, least=0.0)
 
 
 def make_verifier_scorer(

@@ -385,6 +385,8 @@ class Pipeline:
         threshold = self.estimator.threshold if threshold is None else threshold
         with wrap_errors(ModelError, f"estimating sufficiency with {self.estimator.name!r}"):
             estimate = float(self.estimator.estimate(run.query.text, passages))
+        if not 0 <= estimate <= 1:
+            raise ModelError(f"estimator {self.estimator.name!r} must return a probability in [0, 1], got {estimate:g}")
         account = {"estimator": self.estimator.name, "estimate": round(estimate, 4), "threshold": threshold}
         if missing:
             account["missing"] = [{"kind": e.kind, "start": e.start, "end": e.start + len(e.text)} for e in missing]

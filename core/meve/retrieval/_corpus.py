@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 
 from meve._fork_safety import ForkSafeLock
 from meve._locks import ReadWriteLock
@@ -274,7 +273,7 @@ class Corpus:
         hits = (hit for hit in ranked if hit[0] in self.entries)
         if (scores[1:] == scores[:-1]).any():
             return sorted(hits, key=lambda hit: (-hit[1], self.entries[hit[0]].passage.id))[:k]
-        return list(islice(hits, k))
+        return list(hits)[:k]
 
 
 def check_change(known: Container[str], add: Sequence[Passage], remove: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Save a retriever as files and read it back."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,7 @@ from meve._json_limits import NESTING, is_nested_deeper, parse_json
 from meve._vectors import validate_vectors
 from meve._version import __version__
 from meve.calibration.probability_maps import calibration_from_dict
+from meve.components._shipped_models import find_fitted_models
 from meve.components.embedders import are_prompts, find_prompts, resolve_embedder
 from meve.components.evidence import EvidenceModel
 from meve.components.tokenizers import resolve_tokens
@@ -35,6 +37,8 @@ from meve.ports import Calibration, DenseIndex, Embedder, LexicalIndex, TokenCou
 from meve.retrieval._corpus import Corpus, StoredPassage
 from meve.retrieval._snapshot import SnapshotWriter, read_snapshot, write_snapshot
 from meve.types import FloatArray, Passage
+
+logger = logging.getLogger("meve.retrieval")
 
 PASSAGES, EXTRA = "passages.jsonl", "extra.json"
 
@@ -219,9 +223,21 @@ def load_engine(
         judge = judge.with_calibration(saved.calibration)
     counter = resolve_tokens(saved.tokens if tokens is None else tokens, local_files_only=tokens is None)
     check_tokens_name(f"the index at {path}", saved.tokens, counter)
-    chosen = validate_config(config or saved.config.override(tokens=None))  # the counter is that of the index
-    chosen = chosen.override(**settings)
-    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=chosen, evidence=saved.evidence)
+    own_config, evidence = saved.config.override(tokens=None), saved.evidence  # the counter is that of the index
+    if evidence is not None and _is_of_other_weights(evidence, judge, own_embedder):
+        logger.warning(
+            "the index at %s was calibrated with another version of %s, so its calibration and threshold don't count: "
+            "call calibrate again, and save", path, evidence.name,
+        )  # fmt: skip
+        own_config, evidence = own_config.override(threshold=RetrieverConfig().threshold), None
+    chosen = validate_config(config or own_config).override(**settings)
+    return Engine(embedder=own_embedder, verifier=judge, tokens=counter, config=chosen, evidence=evidence)
+
+
+def _is_of_other_weights(saved: EvidenceModel, judge: Verifier, embedder: Embedder) -> bool:
+    """Return whether an evidence model is an earlier version of the one that ships now for both models."""
+    shipped = find_fitted_models(judge.name, judge.calibration.to_dict(), embedder.name).evidence
+    return shipped is not None and shipped.name == saved.name and shipped.fits != saved.fits
 
 
 def _is_calibrated_by(saved: Calibration, judge: Verifier, *, is_object: bool) -> bool:

@@ -253,7 +253,7 @@ class CorpusContract:
         trace = retriever.retrieve("blue", where={"lnag": 2020}).trace
         sentence = "no passage has 'lnag' in its metadata, which the filter names; did you mean 'lang'?"
         assert trace.phases[0].settings["warnings"] == [sentence]
-        assert trace.sufficiency["reason"] == f"no passage was found; {sentence}"
+        assert trace.sufficiency["reason"] == f"no passage that matches the filter was found; {sentence}"
         retriever.add([Passage(id="new", text="A blue one.", metadata={"lnag": "x"})])
         assert "warnings" not in retriever.retrieve("blue", where={"lnag": "x"}).trace.phases[0].settings
 

@@ -43,9 +43,8 @@ def load_shipped_verifier(*, threads: int | None = None) -> CrossEncoderVerifier
 def load_shipped_verifier_in_torch(device: str) -> CrossEncoderVerifier:
     """Load the bundled verifier's weights in torch, in fp32, under the same name and calibration.
 
-    The 8-bit graph rounds activations, torch doesn't: in 400 difficult pairs (`benchmarks/documentation`), the
-    probabilities differed by 0.004 on average, 0.05 at most, and without bias. So the fitted models that ship apply to
-    both. Batches are sized to the free memory of a GPU.
+    The 8-bit graph rounds activations, torch doesn't, so probabilities differ by 0.005 on average (docs/
+    retrieval-models.md). The fitted models that ship apply to both. Batches are sized to the free memory of a GPU.
 
     Args:
         device: a torch device, such as `cuda` or `cuda:1`.

@@ -63,7 +63,7 @@ class _Chosen:
     """The stretch of the query and the piece of each reading."""
     tokens: list[int]
     unread: int
-    """The number of readings that are left out."""
+    """The number of pieces that aren't read."""
 
 
 class CrossEncoderVerifier:
@@ -240,7 +240,7 @@ class CrossEncoderVerifier:
         return [sigmoid(rate_sentences(own, spans)) for own, spans in zip(readings, sentences, strict=True)]
 
     def count_unread(self, query: str, passages: Sequence[str]) -> list[int]:
-        """Return how many readings of each passage were left out because there were too many; 0 if it isn't known."""
+        """Return how many pieces of each passage weren't read because there were too many; 0 if it isn't known."""
         return self._unread.fetch([(query, text) for text in passages], lambda missing: [0] * len(missing))
 
     def _choose(self, pairs: Sequence[Texts]) -> list[_Chosen]:
@@ -262,7 +262,7 @@ class CrossEncoderVerifier:
                         places=[p for p, _ in own],
                         texts=[(asked[s], pieces[first + p]) for p, s in own],
                         tokens=[stretches[s].tokens + lengths[first + p] for p, s in own],
-                        unread=(last - first) * len(asked) - len(own),
+                        unread=last - first - len({p for p, _ in own}),
                     )
                 )
         return chosen

@@ -54,10 +54,10 @@ def score_batch(
     Raises:
         ModelError: the scorer didn't return one finite score each.
     """
-    size = deadline.start_batch() if deadline else BATCH
+    size = deadline.start_batch(candidates) if deadline else BATCH
     judged = score_candidates(query, candidates[:size], scorer, threshold)
     if deadline and judged:
-        deadline.end_batch(len(judged))
+        deadline.end_batch(judged)
     return judged
 
 
