@@ -256,3 +256,7 @@ def test_other_architecture_raises(fused, tmp_path):
 def test_too_long_samples_raise(folder, tmp_path):
     with pytest.raises(ModelError, match="none of 1 samples fits"):
         quantize_onnx(folder, tmp_path / "small", samples=[("what", "moon " * 2_000)])
+
+
+def test_sample_that_is_too_long_is_passed_over(folder, tmp_path):
+    assert quantize_onnx(folder, tmp_path / "small", samples=[*PROBES, ("what", "moon " * 2_000)]) > 0

@@ -8,12 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from meve.components._onnx_telemetry import disable_telemetry
 from meve.components.verifiers._onnx_export import export_onnx
 from meve.components.verifiers._onnx_runtime import OnnxRuntime, find_onnx_file
-from meve.components.verifiers.cross_encoder import TextPairs
+from meve.components.verifiers.cross_encoder import CrossEncoderVerifier, TextPairs
 from meve.errors import ModelError, missing_extra, wrap_errors
 from meve.training.onnx_graph import EXACT, keep_first_token, quantize_embeddings, scale_tokens, split_outliers
 from meve.training.onnx_rounding import round_weights
@@ -180,10 +178,9 @@ def _is_exported(folder: Path) -> bool:
 def _agreement(whole: Path, small: Path, probes: TextPairs) -> float:
     from scipy.stats import kendalltau
 
+    names = {"the original graph": whole, "the quantised graph": small}
     a, b = (
-        np.concatenate(runtime.logits([[pair] for pair in probes]))
-        for runtime in (OnnxRuntime.from_folder(folder) for folder in (whole, small))
+        CrossEncoderVerifier(OnnxRuntime.from_folder(folder), name=name, batch_size=1, cache_size=0).score_pairs(probes)
+        for name, folder in names.items()
     )
-    if not np.isfinite(b).all():
-        raise ModelError(f"the quantised graph returned NaN for {int((~np.isfinite(b)).sum())} of {len(b)} pairs")
     return float(kendalltau(a, b).statistic) if len(b) > 1 else 1.0
