@@ -38,14 +38,10 @@ def calibrate_command(
         typer.Option(help="The kind of curve to fit; isotonic is for 1,000 pairs or more.", metavar="platt|isotonic"),
     ] = "platt",
     target_recall: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Choose the threshold that keeps this share of the relevant passages."),
+        float | None, typer.Option(help="Choose the threshold that keeps this share of the relevant passages.")
     ] = None,
     target_precision: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, max=1.0, help="Choose the threshold at which this share of the kept passages is relevant."
-        ),
+        float | None, typer.Option(help="Choose the threshold at which this share of the kept passages is relevant.")
     ] = None,
 ) -> None:
     """Fit probabilities to labelled pairs.

@@ -41,14 +41,13 @@ def index(
     chunk_tokens: Annotated[
         int | None,
         typer.Option(
-            min=16,
             help="Maximum tokens of a passage; 200, or as in the last run. On a server, give the same each time.",
             show_default=False,
         ),
     ] = None,
     chunk_overlap: Annotated[
         int | None,
-        typer.Option(min=0, help="Tokens shared by adjacent passages; 0, or as in the last run.", show_default=False),
+        typer.Option(help="Tokens shared by adjacent passages; 0, or as in the last run.", show_default=False),
     ] = None,
     embedder: Annotated[
         str | None,

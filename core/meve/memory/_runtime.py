@@ -44,6 +44,9 @@ from meve.pipeline.config import check_option_names
 from meve.ports import Embedder, TokenCounter, Verifier
 from meve.types import FloatArray
 
+VERIFY_THRESHOLD = 0.25
+"""The default of `verify_threshold`."""
+
 
 class MemoryOptions(TypedDict, total=False):
     """The options of `GovernedMemory.open`. None gives the default."""
@@ -83,7 +86,8 @@ class MemoryOptions(TypedDict, total=False):
     summariser: Summariser | None
     """Writes one text for related memories, or for older turns; extracts sentences by default."""
     verify_threshold: float
-    """Minimum probability of the verifier for a memory to be returned, in [0, 1]; 0.5 by default."""
+    """Minimum probability of the verifier for a memory to be returned with `verify=True`, in [0, 1]; 0.25 by default,
+    since turns of conversations seldom answer as plainly as passages (docs/results/memory.md, Verified turns)."""
     reset_clock: bool
     """Whether to forget the latest time that the file has seen, because the machine's clock was wrongly ahead. No other
     process may have the file open. False by default."""
@@ -137,7 +141,7 @@ class MemoryRuntime:
             policy=policy,
             embedder=embedder,
             verifier=verifier,
-            verify_threshold=options.get("verify_threshold", 0.5),
+            verify_threshold=options.get("verify_threshold", VERIFY_THRESHOLD),
             tokens=tokens,
             clock=store.keep_time(options.get("clock") or SystemClock(), reset=reset_clock),
             chain=chain,
@@ -245,7 +249,7 @@ _PROTOCOLS: Mapping[str, type] = {
 def _check_components(options: MemoryOptions) -> None:
     """Raise ConfigurationError for a component of a wrong type."""
     values: Mapping[str, Any] = {**options}
-    policy, threshold = values.get("policy"), values.get("verify_threshold", 0.5)
+    policy, threshold = values.get("policy"), values.get("verify_threshold", VERIFY_THRESHOLD)
     if policy is not None and not isinstance(policy, Policy):
         raise ConfigurationError(f"policy must be a Policy, got {policy!r:.80}: Policy.from_dict makes one")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:

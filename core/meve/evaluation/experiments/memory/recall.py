@@ -27,6 +27,7 @@ from meve.evaluation.peers import import_function
 from meve.evaluation.results import collect_versions
 from meve.evaluation.systems import build_bm25, fuse_ranks
 from meve.memory import GovernedMemory, Policy
+from meve.memory._runtime import VERIFY_THRESHOLD
 from meve.memory._write.record_factory import make_record
 from meve.memory.records import user_key
 from meve.ports import Embedder, TokenCounter, Verifier
@@ -170,13 +171,20 @@ def open_filled(
     tokens: TokenCounter | None = None,
     clock: Clock | None = None,
     cached_recalls: int = 0,
+    verify_threshold: float = VERIFY_THRESHOLD,
 ) -> Iterator[GovernedMemory]:
     """Open a new memory that holds each turn as a memory of its session, and is deleted afterwards."""
     policy = _policy({}, cached_recalls=cached_recalls)
     with (
         TemporaryDirectory() as folder,
         GovernedMemory.open(
-            Path(folder) / "memory.db", policy=policy, embedder=embedder, verifier=verifier, tokens=tokens, clock=clock
+            Path(folder) / "memory.db",
+            policy=policy,
+            embedder=embedder,
+            verifier=verifier,
+            tokens=tokens,
+            clock=clock,
+            verify_threshold=verify_threshold,
         ) as memory,
     ):
         runtime = memory._runtime
