@@ -1,6 +1,7 @@
 """Test that the budget of a context that isn't sufficient is filled with unverified candidates."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,6 +78,18 @@ def test_sufficient_context_is_filled_below_a_bound(retriever):
     assert FILL in {p.origin for p in uncertain.passages}
     only_verified = retriever.retrieve(QUESTION, fill_below=0.2, when_insufficient="verified_only", **lenient)
     assert all(p.verified for p in only_verified.passages)
+
+
+@pytest.mark.parametrize(("texts", "is_filled"), [(4, True), (3, False)])
+def test_context_with_many_verified_passages_is_filled_however_sure_the_estimate(texts, is_filled):
+    places = ("hills", "rocks", "lakes", "trees")[:texts]
+    made = Retriever.from_texts([*(f"blue sky over {p}" for p in places), "blue water"], **make_components())
+    made.engine = replace(made.engine, estimator=SimpleNamespace(name="sure", threshold=0.5, estimate=lambda *_: 1.0))
+    settings = {"threshold": 0.6, "redundancy": 1.0, "fallback_floor": 0.99}
+    context, bare = (made.retrieve("blue sky", **settings, fill_below=least) for least in (0.5, 0))
+    assert sum(p.verified for p in context.passages) == texts
+    assert (FILL in {p.origin for p in context.passages}) is is_filled
+    assert FILL not in {p.origin for p in bare.passages}
 
 
 @pytest.mark.parametrize(

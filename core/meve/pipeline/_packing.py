@@ -29,6 +29,8 @@ UNVERIFIED = "unverified"
 """The reason of a candidate that `when_insufficient="verified_only"` leaves out."""
 INSUFFICIENT = "insufficient"
 """The reason of a candidate that `when_insufficient="abstain"` leaves out."""
+MANY = 4
+"""From so many verified passages on, a context is uncertain: an answer that stands in several may stand in more."""
 _NUMBER = "[10] "
 """A number before a passage that is cited, to count its tokens."""
 
@@ -190,7 +192,8 @@ class Packer:
     def settle(self, run: Run, composed: Composed, sufficient: bool, estimate: float | None) -> Composed:
         """Return the context filled if it is uncertain, empty if it isn't sufficient and that is asked, or as it is."""
         config = run.config
-        uncertain = not sufficient or (estimate is not None and estimate < config.fill_below)
+        has_many = config.fill_below > 0 and sum(c.verified for c in run.candidates) >= MANY
+        uncertain = not sufficient or has_many or (estimate is not None and estimate < config.fill_below)
         if uncertain and config.when_insufficient == "return" and self._fills(run):
             return self._fill(run)
         if sufficient or config.when_insufficient != "abstain":

@@ -141,7 +141,8 @@ class RetrieverConfig:
     and marked as not verified, so that an uncertain verifier leaves out little that a plain search would return. Only
     in mode `full` with whole passages, and with `when_insufficient="return"`."""
     fill_below: float = 0.83
-    """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One that isn't sufficient is
+    """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One with four or more
+    verified passages is uncertain too: an answer that stands in several may stand in more. One that isn't sufficient is
     uncertain in any case; 0 leaves it at that."""
     max_tokens: int = 512
     """Phase 5: the most tokens of the context's text (T_max). Passages that exceed it are shortened to their best
