@@ -5,8 +5,8 @@
 MODEL is a folder of weights for torch, by default those of the verifier that ships, written to WORK/base. What
 `mixture` writes is made in WORK unless it is there. Writes WORK/further.jsonl (the examples), WORK/further (the trained
 model) and WORK/further-mean, the mean of its weights and MODEL's. A second run with another seed and a folder of its
-own makes other examples. The model that ships came from `--round references --seed 44 --float32`, with pairs of up to
-256 tokens and, as MODEL, the weights of the previous one.
+own makes other examples. The model that ships came from `--round conversations --seed 45` and, as MODEL, the
+weights of the previous one.
 
 It trains on a GPU where torch has one, else on the CPU, and writes a checkpoint every 100 steps: the same command
 resumes an interrupted training. A CPU without bfloat16 (`lscpu` names neither `avx512_bf16` nor `amx_bf16`) needs

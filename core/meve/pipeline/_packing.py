@@ -30,7 +30,7 @@ UNVERIFIED = "unverified"
 INSUFFICIENT = "insufficient"
 """The reason of a candidate that `when_insufficient="abstain"` leaves out."""
 MANY = 4
-"""From so many verified passages on, a context is uncertain: an answer that stands in several may stand in more."""
+"""A context with so many verified passages is filled: if several passages answer, others may answer too."""
 _NUMBER = "[10] "
 """A number before a passage that is cited, to count its tokens."""
 

@@ -34,7 +34,7 @@ from meve.ports import Embedder, Estimator, EvidenceCombiner, Prior, Source, Tok
 from meve.types import Candidate, Passage, Query
 
 MARGIN = 0.1
-"""How far a threshold may be below one half, in log-odds of the evidence, while the shipped prior skips candidates."""
+"""The shipped prior skips candidates unless the threshold is more than this below one half, in log-odds."""
 TokenCounterLike: TypeAlias = TokenCounter | str | Callable[[str], int]
 """A token counter, a tokenizer's name or file, or a function from text to a count."""
 
