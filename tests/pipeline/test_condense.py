@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from meve import Passage, Retriever
-from meve.components._sentence_splitter import split_sentences
+from meve.components._sentence_splitter import split_passage, split_sentences
+from meve.components._shared_words import shares_code
 from meve.errors import ConfigurationError
 from meve.pipeline._scorers import VerifierScorer
 from meve.pipeline.config import RetrieverConfig
@@ -156,3 +157,33 @@ def test_packing_sentences_without_a_splitter_or_an_unknown_packing_raises_error
 def test_abbreviation_does_not_end_a_sentence():
     assert split_sentences("Dr. Smith met Mr. Jones. They left.") == ["Dr. Smith met Mr. Jones.", "They left."]
     assert split_sentences("  ") == []
+
+
+TABLE = "| Code | Meaning |\n|---|---|\n| E03 | too cold |\n| E05 | too hot |\n| E11 | no sun |"
+
+
+def rated_rows(verified, rate):
+    """Return a table with codes, reduced by a scorer that rates the header best and all rows the same."""
+
+    class FlatScorer(RatingScorer):
+        def score_sentences(self, query, candidates, sentences):
+            return [np.array([rate if n else 2 * rate for n in range(len(spans))]) for spans in sentences]
+
+    queries = [(Query(text="What does E05 mean?"), "")]
+    one = candidate(TABLE, verified=verified)
+    (condensed,) = condense(queries, [one], FlatScorer(), split_passage, 0.3, shares_code=shares_code)
+    return condensed.passage.text
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_row_with_the_code_of_the_question_stays_and_a_header_alone_does_not(verified):
+    assert "| E05 | too hot |" in rated_rows(verified, 0.4)
+    weak = rated_rows(verified, 0.1)
+    assert weak == TABLE if verified else "| E05 | too hot |" in weak and "E03" not in weak
+
+
+def test_question_in_a_passage_keeps_its_answer():
+    text = "Q: Is it organic? A: Only the meat is. Q: Is it cheap? A: It isn't."
+    (condensed,) = condense_one(RatingScorer(**{"q:": 0.9}), candidate(text.replace("Q: Is it cheap?", "It is dear.")))
+    assert "A: Only the meat is." in condensed.passage.text
+    assert "dear" not in condensed.passage.text

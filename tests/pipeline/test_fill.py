@@ -221,3 +221,18 @@ def test_passage_far_from_the_question_needs_most_of_its_words_or_a_code(questio
     filled = fill([], [far], {}, query=query, shares_words=shares_words)
     assert bool(filled.kept) is is_filled
     assert [d.reason for d in filled.dropped] == ([] if is_filled else [UNRELATED])
+
+
+def test_candidates_that_hardly_relate_to_the_question_come_last():
+    cosines = {"hardly": 0.17, "near": 0.3, "also": 0.19, "nearer": 0.4, "apart": 0.1}
+    given = [
+        Candidate(
+            passage=Passage(id=name, text=name),
+            origin="dense",
+            vector=np.array([cosine, np.sqrt(1 - cosine**2)], dtype=np.float32),
+        )
+        for name, cosine in cosines.items()
+    ]
+    filled = fill([], given, {}, query=Query(text="q", vector=np.array([1, 0], dtype=np.float32)))
+    assert [c.id for c in filled.kept] == ["near", "nearer", "hardly", "also"]
+    assert [(d.candidate.id, d.reason) for d in filled.dropped] == [("apart", UNRELATED)]

@@ -10,6 +10,8 @@ _LONGEST = 4_000
 """The most characters that are split at once."""
 _NUMBER = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,3}\.")
 """The number of a section or an item, such as `4.` or `2.1.`."""
+_OPEN_LABEL = re.compile(r"\*\*[^\s*][^*\n]{0,80}")
+"""The beginning of a bold label in Markdown whose end was split off, such as `**Staff.` of `**Staff.** We need two.`"""
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", " ")
 """The separators after which a text may be cut, the best first."""
 
@@ -24,25 +26,27 @@ def split_sentences(text: str) -> list[str]:
     ['Dr. Smith went home.', 'It rained.']
     >>> split_sentences("4. Rent is due monthly. It rises.")
     ['4. Rent is due monthly.', 'It rises.']
+    >>> split_sentences("**Staff.** We need two. They open up.")
+    ['**Staff.** We need two.', 'They open up.']
     """
     import sentencex
 
     with wrap_errors(ModelError, "splitting a text into sentences"):
         whole = text.encode(errors="ignore").decode()
         pieces = (piece for part in _cut(whole) for piece in sentencex.segment("en", part))
-        return [sentence for piece in _join_numbers(pieces) if (sentence := piece.strip())]
+        return [sentence for piece in _join_labels(pieces) if (sentence := piece.strip())]
 
 
-def _join_numbers(pieces: Iterable[str]) -> Iterator[str]:
-    """Yield the pieces of a text, the number of a section or an item with what follows it."""
-    number = ""
+def _join_labels(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the pieces of a text; the number of a section or an item, or a bold label, with what follows it."""
+    label = ""
     for piece in pieces:
-        if _NUMBER.fullmatch(piece.strip()):
-            number += piece
+        if _NUMBER.fullmatch(piece.strip()) or _OPEN_LABEL.fullmatch(piece.strip()):
+            label += piece
         else:
-            yield number + piece
-            number = ""
-    yield number
+            yield label + piece
+            label = ""
+    yield label
 
 
 def _cut(text: str) -> Iterator[str]:

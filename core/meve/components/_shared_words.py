@@ -1,4 +1,4 @@
-"""Tells whether a text shares words with a question, where its vector shows too little of them."""
+"""Tells whether a text shares words with a question, where its vector or its rating shows too little of them."""
 
 from meve.components.lexical.analyzers import search_words
 
@@ -14,6 +14,16 @@ def shares_words(question: str, text: str) -> bool:
     asked = set(search_words(question))
     shared = asked & set(search_words(text))
     return 2 * len(shared) > len(asked) or any(map(_is_code, shared))
+
+
+def shares_code(question: str, text: str) -> bool:
+    """Return whether a text has a word of letters and digits of the question, such as an error code.
+
+    >>> [shares_code("What does E3 mean?", text) for text in ("| E3 | no water |", "| E4 | no mean water |")]
+    [True, False]
+    """
+    codes = set(filter(_is_code, search_words(question)))
+    return bool(codes) and not codes.isdisjoint(search_words(text))
 
 
 def _is_code(word: str) -> bool:

@@ -14,9 +14,11 @@ from meve.pipeline.phases.condense import (
     RATED_SENTENCE,
     READ_SENTENCE,
     ScoreSentences,
+    SharesCode,
     SplitSentences,
     condense,
     find_spans,
+    put_named_first,
 )
 from meve.pipeline.phases.fill import SharesWords, fill
 from meve.pipeline.phases.follow import extend_query
@@ -47,6 +49,8 @@ class Packer:
     """Tells whether a passage repeats another one; None if that isn't known."""
     shares_words: SharesWords | None
     """Tells whether a text's words relate it to a question; None if that isn't known."""
+    shares_code: SharesCode | None
+    """Tells whether a text has a code of the question, such as E3; None if that isn't known."""
     verifier_name: str
     cut: Callable[[Query, Candidate, int], Candidate] | None = None
     """Reduces one of the best candidates to a number of tokens where a small budget can't hold it."""
@@ -118,10 +122,14 @@ class Packer:
             for q, piece in self._queries(run)
             if (piece in candidate.read_with if piece else self._was_read(candidate))
         ]
-        spans = find_spans(candidate.passage, [candidate.passage.text[start:end] for start, end in pieces])
+        texts = [candidate.passage.text[start:end] for start, end in pieces]
+        spans = find_spans(candidate.passage, texts)
         rate: ScoreSentences = getattr(self.scorer, "score_sentences")  # noqa: B009 - not part of `Scorer`
         rated = [rate(query, [candidate], [spans])[0].tolist() for query in read]
-        return [max(of_piece) for of_piece in zip(*rated, strict=True)]
+        best = [max(of_piece) for of_piece in zip(*rated, strict=True)]
+        if self.shares_code is None:
+            return best
+        return put_named_first(best, texts, partial(self.shares_code, run.query.text))
 
     def _was_read(self, candidate: Candidate) -> bool:
         return self.scorer.name in candidate.scores
@@ -155,7 +163,9 @@ class Packer:
             return
         threshold = self._least(run)
         with run.phase("condense", {"threshold": threshold, "verifier": self.verifier_name}) as phase:
-            phase.selection = Selection(kept=condense(queries, run.candidates, self.scorer, self.split, threshold))
+            phase.selection = Selection(
+                kept=condense(queries, run.candidates, self.scorer, self.split, threshold, shares_code=self.shares_code)
+            )
 
     def budget(self, run: Run) -> Composed:
         """Pack the candidates that `when_insufficient` admits."""

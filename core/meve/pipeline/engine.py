@@ -11,7 +11,7 @@ from meve.clock import Clock, SystemClock
 from meve.components._constraints import find_missing
 from meve.components._repeated_text import RepeatedText
 from meve.components._sentence_splitter import split_passage
-from meve.components._shared_words import shares_words
+from meve.components._shared_words import shares_code, shares_words
 from meve.components._shipped_models import find_estimator, find_fitted_models
 from meve.components._spelling import correct_spelling
 from meve.components.embedders import resolve_embedder
@@ -181,6 +181,7 @@ class Engine:
             correct=correct_spelling,
             repeats=RepeatedText(),
             shares_words=shares_words,
+            shares_code=shares_code,
             find_missing=find_missing,
             split=split_passage,
             verifier_name=self.verifier.name,

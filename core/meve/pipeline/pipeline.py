@@ -20,7 +20,7 @@ from meve.pipeline.config import RetrieverConfig
 from meve.pipeline.context import Context
 from meve.pipeline.phases.budget import Composed, fills_budget, fits_alone
 from meve.pipeline.phases.cascade import DUPLICATE_OF, cascade, order_by_chance, split_unlikely
-from meve.pipeline.phases.condense import SplitSentences
+from meve.pipeline.phases.condense import SharesCode, SplitSentences
 from meve.pipeline.phases.fallback import fallback, reconsider
 from meve.pipeline.phases.fill import SharesWords
 from meve.pipeline.phases.follow import follow
@@ -68,6 +68,8 @@ class Pipeline:
     shares_words: SharesWords | None = None
     """Tells whether a text's words relate it to a question; None if only vectors and scores do, when a context is
     filled."""
+    shares_code: SharesCode | None = None
+    """Tells whether a sentence has a code of the question; None if ratings alone choose sentences."""
     already_shown: Callable[[Passage], bool] | None = None
     """Returns whether the reader has a passage already; phase 1 drops such passages."""
     find_missing: Callable[[str, Sequence[str]], Sequence[Entity]] | None = None
@@ -129,7 +131,7 @@ class Pipeline:
     def _make_packer(self) -> Packer:
         return Packer(
             scorer=self.scorer, tokens=self.tokens, split=self.split, repeats=self.repeats, cut=self.cut,
-            shares_words=self.shares_words, verifier_name=self.verifier_name,
+            shares_words=self.shares_words, shares_code=self.shares_code, verifier_name=self.verifier_name,
         )  # fmt: skip
 
     def _correct_spelling(self, run: Run) -> None:

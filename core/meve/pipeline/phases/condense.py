@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 
 from meve._tables import find_headers
 from meve.pipeline.phases.verify import score_candidates
@@ -18,6 +19,8 @@ SplitSentences = Callable[[str], Sequence[str]]
 """A function that returns the sentences of a text, in order."""
 ScoreSentences = Callable[[Query, Sequence[Candidate], Sequence[TextSpans]], list[FloatArray]]
 """`VerifierScorer.score_sentences`."""
+SharesCode = Callable[[str, str], bool]
+"""A function that tells whether a question and a text share a code of letters and digits."""
 
 
 def condense(
@@ -26,12 +29,15 @@ def condense(
     scorer: Scorer,
     split: SplitSentences,
     threshold: float,
+    *,
+    shares_code: SharesCode | None = None,
 ) -> list[Candidate]:
     """Reduce each candidate to the sentences that reach the threshold, unless it was shortened before.
 
     In a verified candidate, the threshold is a share of the best sentence's score, since something in it answers,
     perhaps in several sentences. If its best sentence is below the threshold, it stays whole. Another candidate keeps
-    its best sentence in any case. A row of a table keeps its header.
+    its best sentence in any case. A sentence with a code of the question is the best one. A row of a table keeps its
+    header, which doesn't count by itself. A question among the sentences keeps the sentence after it.
 
     Args:
         queries: by id, the question (empty id) and the question extended by each evidence passage (the passage's id). A
@@ -41,6 +47,7 @@ def condense(
             these readings. Others read each sentence below the title of its passage.
         split: splits a text into sentences.
         threshold: the least score in [0, 1] of a sentence; of a verified candidate, times the score of its best one.
+        shares_code: tells whether a text has a code of the question, such as E3; None if that isn't known.
     """
     parts = {c.id: [s for s in split(c.passage.text) if s.strip()] for c in candidates if c.sentences is None}
     rate: ScoreSentences | None = None
@@ -56,7 +63,8 @@ def condense(
             scores = _read_again(query, chosen, [parts[c.id] for c in chosen], scorer)
         for key, score in scores:
             best[key] = max(score, best.get(key, 0.0))
-    return [_reduce(c, parts.get(c.id, ()), best, threshold) for c in candidates]
+    asked = partial(shares_code, queries[0][0].text) if shares_code else None
+    return [_reduce(c, parts.get(c.id, ()), best, threshold, asked) for c in candidates]
 
 
 def _rate(
@@ -95,17 +103,39 @@ def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, in
     return spans
 
 
-def _reduce(candidate: Candidate, sentences: Sequence[str], scores: dict[str, float], threshold: float) -> Candidate:
+def put_named_first(scores: Sequence[float], texts: Sequence[str], is_named: Callable[[str], bool]) -> list[float]:
+    """Return the scores; those of named texts are just above the best of the others.
+
+    A verifier hardly tells the rows of a table apart by a code in them.
+
+    >>> put_named_first([0.25, 0.25, 0.125], ["| E3 |", "| E5 |", "| E7 |"], lambda text: "E5" in text)
+    [0.25, 0.2501, 0.125]
+    """
+    best = max(scores, default=0.0) + 1e-4
+    return [best if is_named(text) else score for score, text in zip(scores, texts, strict=True)]
+
+
+def _reduce(
+    candidate: Candidate,
+    sentences: Sequence[str],
+    scores: dict[str, float],
+    threshold: float,
+    is_named: Callable[[str], bool] | None,
+) -> Candidate:
     if len(sentences) < 2:
         return candidate
+    headers = find_headers(sentences)
     own = [scores.get(_key(candidate, n), 0.0) for n in range(len(sentences))]
+    own = [0.0 if n in headers.values() else score for n, score in enumerate(own)]
+    if is_named is not None:
+        own = put_named_first(own, sentences, is_named)
     best = max(own)
     if candidate.verified and best < threshold:
         return candidate
     least = threshold * best if candidate.verified else threshold
     kept = [n for n, score in enumerate(own) if score >= least] or [own.index(best)]
-    headers = find_headers(sentences)
-    kept = sorted({*kept, *(headers[n] for n in kept if n in headers)})
+    answers = [n + 1 for n in kept if sentences[n].endswith("?") and n + 1 < len(sentences)]
+    kept = sorted({*kept, *answers, *(headers[n] for n in kept if n in headers)})
     if len(kept) == len(sentences):
         return candidate
     passage = candidate.passage.with_text(_join(sentences, kept, {*headers, *headers.values()}))
