@@ -13,7 +13,7 @@ import pytest
 from meve._formulas import normalize
 from meve._warn_once import _said
 from meve.components._text_splitter import TextSplitter
-from meve.components.embedders import resolve_embedder
+from meve.components.embedders import embedder_needs, resolve_embedder
 from meve.components.embedders.minilm import WINDOW, check_weights, load_minilm, minilm_folder
 from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 from meve.errors import ConfigurationError, MissingExtraError, ModelError, ModelNotFoundError, PassageError, QueryError
@@ -290,3 +290,10 @@ class TestTextSplitter:
     def test_tokenizer_without_offsets_raises(self) -> None:
         with pytest.raises(ModelError, match=r"tokenizer\.json"):
             TextSplitter.from_tokenizer(SimpleNamespace())
+
+
+@pytest.mark.parametrize("name", ["minlm", "minilm2", "Static", "statc"])
+def test_typing_error_of_a_shipped_name_is_refused_without_a_hub(name):
+    for call in (resolve_embedder, embedder_needs):
+        with pytest.raises(ConfigurationError, match=f"embedder '{name}' isn't known: did you mean '(minilm|static)'"):
+            call(name)

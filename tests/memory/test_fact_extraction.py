@@ -198,6 +198,12 @@ def test_greetings_and_comments_are_cut_and_births_are_told(text, facts):
     [
         ("I'm allergic to nuts, what can I eat?", ["I'm allergic to nuts."]),
         ("I love jazz, so can you play some?", ["I love jazz."]),
+        ("I'm allergic to penicillin, you know?", ["I'm allergic to penicillin."]),
+        ("My mum's birthday is on 3 March, isn't that great?", ["My mum's birthday is on 3 March."]),
+        ("Since I'm diabetic, what can I eat for breakfast?", ["I'm diabetic."]),
+        ("Now that my dog died, where can I go?", ["My dog died."]),
+        ("I live in Cork, right?", []),
+        ("I wonder, isn't it late?", []),
         ("I wonder, is it late?", []),
         ("Where do I live, in Oslo or in Rome?", []),
     ],

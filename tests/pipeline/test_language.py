@@ -127,7 +127,7 @@ def test_tables_in_other_languages_are_told(table, language):
 @pytest.mark.parametrize(
     ("texts", "question", "what"),
     [
-        ([ENGLISH], "Wie viel Sonne brauchen Tomaten?", "question seem to be German"),
+        ([ENGLISH], "Wie viel Sonne brauchen Tomaten?", "question seems to be German"),
         (GERMAN, "Tomaten Sonne Stunden", "passages seem to be German"),
     ],
 )

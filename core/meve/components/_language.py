@@ -71,7 +71,7 @@ def find_foreign_language(text: str) -> str | None:
     if not start.isascii():
         scripts = Counter(unicodedata.name(letter, "?").split()[0] for letter in start if letter.isalpha())
         total = scripts.total()
-        del scripts["LATIN"]
+        del scripts["LATIN"], scripts["FULLWIDTH"]
         if scripts and scripts.total() >= FOREIGN_SHARE * total:
             return max(scripts, key=lambda each: scripts[each]).capitalize()
     read = _WORD.findall(start.lower() if start.isupper() else start)

@@ -19,16 +19,16 @@ def warn_of_language(context: Context, verifier: str, warned: set[str]) -> None:
     """
     if verifier != SHIPPED_VERIFIER or LanguageWarning.__name__ in warned:
         return
-    what, language = "question", find_foreign_language(context.query)
+    what, language = "question seems", find_foreign_language(context.query)
     if language is None:
         read = context.passages[:MOST_READ]
         found = [each for p in read if (each := find_foreign_language(p.passage.text))]
-        what, language = "passages", found[0] if 2 * len(found) > len(read) else None
+        what, language = "passages seem", found[0] if 2 * len(found) > len(read) else None
     if language is None:
         return
     warned.add(LanguageWarning.__name__)
     warn(
-        f"the {what} seem to be {language}, but {verifier} reads English: give multilingual models, such as "
+        f"the {what} to be {language}, but {verifier} reads English: give multilingual models, such as "
         "verifier='BAAI/bge-reranker-v2-m3' and embedder='BAAI/bge-m3' (docs/rerankers.md)",
         LanguageWarning,
         stacklevel=5,

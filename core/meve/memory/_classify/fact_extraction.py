@@ -99,9 +99,9 @@ _SUPPOSED_FURTHER = re.compile(
     r"(?:then\b|.*\b(?:would|could|might|wouldn't|couldn't)\b|.*\w'd\b)", re.IGNORECASE | re.DOTALL
 )
 _TOLD_FIRST = re.compile(
-    r"((?:(?:so|well|hi|hey|hello|ok|okay|yes|no)\b[\s,.!]*)*(?:i|i'm|i've|i'd|my|we|we're|we've|our)\b[^?]*?[,;-]\s*)"
+    r"(?:(?:since|because|now\s+that)\s+)?((?:(?:so|well|hi|hey|hello|ok|okay|yes|no)\b[\s,.!]*)*(?:i|i'm|i've|i'd|my|we|we're|we've|our)\b[^?]*?[,;-]\s*)"
     r"(?:(?:so|and|but|then)\s+)?(?:can|could|would|will|do|does|did|is|are|what|where|when|which|who|how|should"
-    r"|may|any)\b"
+    r"|may|any|you\s+know|you\s+see|remember|(?:is|was)n['’]t\s+(?:it|that)\s+\w+)\b"
     r"[^?]*\?\W*$",
     re.IGNORECASE,
 )
@@ -215,7 +215,7 @@ def _skip_opening(sentence: str) -> str:
 def _told_first(sentence: str) -> str:
     """Return what a sentence tells of the user before it asks; the sentence if it doesn't."""
     match = _TOLD_FIRST.match(sentence)
-    return match[1].rstrip(" ,;:-") + "." if match else sentence
+    return f"{match[1][:1].upper()}{match[1][1:]}".rstrip(" ,;:-") + "." if match else sentence
 
 
 def _laughs_at_other(sentence: str, said: str) -> bool:

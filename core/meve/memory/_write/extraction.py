@@ -83,12 +83,11 @@ class RuleExtractor:
         if not statements:
             return [FactDecision(action="nothing", reason="it states nothing")]
         return [
-            FactDecision(action="add", reason="a statement", text=_resolve_days(each, context.spoken))
-            for each in statements
+            FactDecision(action="add", reason="a statement", text=_resolve_days(each, context)) for each in statements
         ]
 
 
-def _resolve_days(statement: str, spoken: date) -> str:
+def _resolve_days(statement: str, context: TurnContext) -> str:
     """Return a statement with dates; a standing wish "from today" holds without one."""
     begins_now = re.match(r"from\s+today\b", statement, re.IGNORECASE) and is_standing_wish(statement)
-    return statement if begins_now else resolve_days(statement, spoken)
+    return statement if begins_now else resolve_days(statement, context.spoken, context.turn.text)

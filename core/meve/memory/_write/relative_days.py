@@ -13,10 +13,10 @@ from meve.memory._contradiction.lexicon import KIN, MONTHS, NO_EVENTS, PAST_VERB
 _UNIT = "(?:day|week|fortnight|month|year)"
 _WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _COUNT = r"(?:\d{1,3}|half\s+an?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-_UNDATED = (
-    rf"(?!,?\s+(?:the\s+)?(?:\d{{1,2}}(?:st|nd|rd|th|\.?\s+(?:of\s+)?(?:{'|'.join(MONTHS)}))|{'|'.join(MONTHS)})\b)"
-)
-"""What doesn't follow a day that lacks a date."""
+_DATE = rf",?\s+(?:the\s+)?(?:\d{{1,2}}(?:st|nd|rd|th|\.?\s+(?:of\s+)?(?:{'|'.join(MONTHS)}))|{'|'.join(MONTHS)})\b"
+"""A date after a weekday."""
+_UNDATED = f"(?!{_DATE})"
+_DATED = re.compile(rf"\b({_WEEKDAY}){_DATE}", re.IGNORECASE)
 _RELATIVE = re.compile(
     rf"""\b(?P<before>(?:since|until|till|by|from|for|before|after|on|to)\s+)?(?P<told>
     (?:today|tomorrow|{_WEEKDAY})\s+week | (?:last|next|this)\s+weekend | this\s+(?:morning|afternoon|evening)
@@ -122,12 +122,13 @@ _HALF = re.compile(r"\bhalf an? year\b")
 _LOCK = ForkSafeLock()
 
 
-def resolve_days(text: str, spoken: datetime | date) -> str:
+def resolve_days(text: str, spoken: datetime | date, turn: str = "") -> str:
     """Return a text in which days, weeks, months and years relative to a moment are dates.
 
     Args:
         text: an English text.
         spoken: when it was said.
+        turn: what the text is from. A weekday that has a date there means that day, and stays as it is.
 
     Raises:
         ModelError: dateparser failed.
@@ -136,7 +137,10 @@ def resolve_days(text: str, spoken: datetime | date) -> str:
     'On 19 May 2026 I met Ann. I fly to Rome on 22 May 2026.'
     """
     dated = _RELATIVE.sub(lambda match: _as_date(match, spoken), text)
-    return _NAMED.sub(lambda match: _as_named_date(match, spoken), dated)
+    of_other_days = {day.lower() for day in _DATED.findall(turn)}
+    return _NAMED.sub(
+        lambda match: match[0] if match["day"].lower() in of_other_days else _as_named_date(match, spoken), dated
+    )
 
 
 def _as_named_date(match: re.Match[str], spoken: datetime | date) -> str:
