@@ -44,8 +44,8 @@ MOST = 150
 THRESHOLDS = {"static": 0.40, "minilm": 0.41}
 """The threshold by embedder. With MiniLM, the mean balanced accuracy over the sets is flat between 0.35 and 0.5. With
 the static embedder it rises from 0.74 at 0.40 to 0.75 at 0.455. So `benchmarks/documentation` decided. With MiniLM and
-an earlier verifier, 0.41 was the least, in steps of 0.005, at which at most a tenth of the unanswerable questions of the
-dev half had a context that was called sufficient. It stays, since on other texts a higher one loses many answers
+an earlier verifier, 0.41 was the least, in steps of 0.005, at which at most a tenth of the unanswerable questions of
+the dev half had a context that was called sufficient. It stays, since on other texts a higher one loses many answers
 (docs/results/retrieval.md, Manuals). With the static embedder, 0.40 is the least, in steps of 0.01, at which at most a
 tenth of all 50 have one."""
 

@@ -62,6 +62,7 @@ def write_snapshot(
         StorageError: the folder holds something else, or can't be written; its contents are kept.
     """
     try:
+        check_index_folder(folder)  # before a lock file is made in a folder of something else
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock", timeout=60):
             check_index_folder(folder)
