@@ -143,3 +143,23 @@ def test_given_passages_are_shortened_too():
     context = engine.select(QUESTION, [Passage(id="long", title="Weather", text=LONG)], max_tokens=BUDGET)
     assert context.text.startswith("Weather\n… ")
     assert ANSWER in context.text
+
+
+CODES = "\n".join(["| Code | Meaning |", "|---|---|", *(f"| E{n:02} | part {n} of the motor is hot |" for n in range(60))])
+
+
+def test_row_with_the_code_of_the_question_is_kept_of_a_table_over_the_budget():
+    retriever = Retriever.from_texts([CODES, "The motor has one year of guarantee."])
+    for code in ("E41", "E07"):
+        context = retriever.retrieve(f"What does {code} mean?", max_tokens=60)
+        assert f"| {code} |" in context.text
+
+
+def test_passages_over_the_budget_that_nobody_read_are_filled_in_shortened():
+    """The time is up before most passages are read, and the empty context is filled with the first ones."""
+    retriever = Retriever.from_texts([f"Hill {n} was green, E{n} says. " * 60 for n in range(9)])
+    options = {"max_tokens": 200, "deadline": 1e-6, "fallback_floor": 1.0}
+    context = retriever.retrieve("What does E5 mean for herons?", **options)
+    assert {p.origin for p in context.passages} == {"fill"}
+    assert None in {p.score for p in context.passages}
+    assert context.tokens <= 200

@@ -390,6 +390,7 @@ class TestBadIndexes:
         assert (tmp_path / MANIFEST).read_text() == '{"mine": 1}'
         assert (tmp_path / "thesis.txt").read_text() == "years of work"
         assert (tmp_path / "g-strings").is_dir()
+        assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["g-strings", MANIFEST, "thesis.txt"])
 
     def test_damaged_index_can_be_overwritten(self, index):
         (index / MANIFEST).write_text("{")

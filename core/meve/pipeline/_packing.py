@@ -127,7 +127,7 @@ class Packer:
         rate: ScoreSentences = getattr(self.scorer, "score_sentences")  # noqa: B009 - not part of `Scorer`
         rated = [rate(query, [candidate], [spans])[0].tolist() for query in read]
         best = [max(of_piece) for of_piece in zip(*rated, strict=True)]
-        if self.shares_code is None:
+        if self.shares_code is None or not best:
             return best
         return put_named_first(best, texts, partial(self.shares_code, run.query.text))
 
