@@ -236,3 +236,10 @@ def test_candidates_that_hardly_relate_to_the_question_come_last():
     filled = fill([], given, {}, query=Query(text="q", vector=np.array([1, 0], dtype=np.float32)))
     assert [c.id for c in filled.kept] == ["near", "nearer", "hardly", "also"]
     assert [(d.candidate.id, d.reason) for d in filled.dropped] == [("apart", UNRELATED)]
+
+
+def test_score_decides_the_order_and_phase_1_that_of_candidates_without_one():
+    given = [Candidate(passage=Passage(id=name, text=name), origin="dense") for name in ("z", "low", "a", "high")]
+    judged = {name: given[n].with_score("verifier", score) for n, name, score in ((1, "low", 0.1), (3, "high", 0.3))}
+    assert [c.id for c in fill([], given, judged).kept] == ["high", "low", "z", "a"]
+    assert [c.id for c in fill([], given, judged, by_score=False).kept] == ["z", "low", "a", "high"]

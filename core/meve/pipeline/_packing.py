@@ -202,7 +202,7 @@ class Packer:
     def settle(self, run: Run, composed: Composed, sufficient: bool, estimate: float | None) -> Composed:
         """Return the context filled if it is uncertain, empty if it isn't sufficient and that is asked, or as it is."""
         config = run.config
-        has_many = config.fill_below > 0 and sum(c.verified for c in run.candidates) >= MANY
+        has_many = config.fill_below > 0 and self._has_many(run)
         uncertain = not sufficient or has_many or (estimate is not None and estimate < config.fill_below)
         if uncertain and config.when_insufficient == "return" and self._fills(run):
             return self._fill(run)
@@ -240,8 +240,14 @@ class Packer:
             return False
         return config.fill and config.mode == "full" and config.packing == "passages"
 
+    def _has_many(self, run: Run) -> bool:
+        return sum(c.verified for c in run.candidates) >= MANY
+
     def _fill(self, run: Run) -> Composed:
-        """Pack the remaining candidates of phase 1 after those of the context."""
+        """Pack the remaining candidates of phase 1 after those of the context.
+
+        Their scores decide the order, unless many passages are verified: then the scores of the others tell little.
+        """
         with run.phase("fill", {"max_tokens": run.config.max_tokens}) as phase:
             filled = fill(
                 run.candidates,
@@ -251,6 +257,7 @@ class Packer:
                 repeats=self.repeats,
                 query=run.query,
                 shares_words=self.shares_words,
+                by_score=not self._has_many(run),
             )
             composed = self._pack(filled.kept, run.config)
             if filled.kept and not composed.selection.kept and self.split is not None:

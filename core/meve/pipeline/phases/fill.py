@@ -36,12 +36,14 @@ def fill(
     repeats: Relate | None = None,
     query: Query | None = None,
     shares_words: SharesWords | None = None,
+    by_score: bool = True,
 ) -> Selection:
-    """Return the packed candidates, then the others of phase 1 in its order, as unverified ones of origin `fill`.
+    """Return the packed candidates, then the others of phase 1, as unverified ones of origin `fill`.
 
-    Candidates that hardly relate to the question come last. Left out are duplicates, a candidate that only repeats the
-    text of one before it, and, as dropped, one that neither its vector nor its words nor the verifier's logit relate to
-    the question. Where nothing is verified, the first given passages stay. Scores stay where phase 2 gave some.
+    The others are in the order of their scores; those without one follow in the order of phase 1. Candidates that
+    hardly relate to the question come last. Left out are duplicates, a candidate that only repeats the text of one
+    before it, and, as dropped, one that neither its vector nor its words nor the verifier's logit relate to the
+    question. Where nothing is verified, the first given passages stay. Scores stay where phase 2 gave some.
 
     Args:
         packed: the context so far, in its order.
@@ -51,6 +53,7 @@ def fill(
         repeats: tells whether a passage repeats another one; None to add all.
         query: the question; candidates are taken for related if it or they have no vector, and without it.
         shares_words: tells whether a text's words relate it to a question; None if that isn't known.
+        by_score: whether scores decide the order; False for that of phase 1.
     """
     related, doubtful, unrelated = [], [], []
     ids = {*duplicates, *(c.id for c in packed)}
@@ -67,11 +70,17 @@ def fill(
             doubtful.append(known)
         else:
             unrelated.append(Dropped(candidate=known, reason=UNRELATED))
+    if by_score:
+        related, doubtful = sorted(related, key=_by_score), sorted(doubtful, key=_by_score)
     chosen = list(packed)
     for candidate in (*related, *doubtful):
         if not _is_repeated(candidate, chosen, repeats):
             chosen.append(replace(candidate, origin=FILL, verified=False))
     return Selection(kept=chosen, dropped=unrelated)
+
+
+def _by_score(candidate: Candidate) -> float:
+    return float("inf") if candidate.score is None else -candidate.score
 
 
 def _is_repeated(candidate: Candidate, chosen: Sequence[Candidate], repeats: Relate | None) -> bool:
