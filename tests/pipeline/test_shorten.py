@@ -145,9 +145,8 @@ def test_given_passages_are_shortened_too():
     assert ANSWER in context.text
 
 
-CODES = "\n".join(
-    ["| Code | Meaning |", "|---|---|", *(f"| E{n:02} | part {n} of the motor is hot |" for n in range(60))]
-)
+ROWS = [f"| E{n:02} | part {n} of the motor is hot |" for n in range(60)]
+CODES = "\n".join(["| Code | Meaning |", "|---|---|", *ROWS])
 
 
 def test_row_with_the_code_of_the_question_is_kept_of_a_table_over_the_budget():
