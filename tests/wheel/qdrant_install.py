@@ -9,7 +9,7 @@ from meve import Passage, Retriever
 
 assert "site-packages" in meve.__file__, meve.__file__
 assert_not_installed("torch", "pytest", "psycopg", "langchain_core")
-retriever = Retriever.over("qdrant://:memory:", collection="beds", embedder="static")
+retriever = Retriever.over("qdrant://:memory:", collection="beds")
 retriever.add([Passage(id="sun", text="Tomatoes want six to eight hours of sun a day.", metadata={"lang": "en"})])
 assert retriever.retrieve("How much sun do tomatoes want?", where={"lang": "en"}).sufficient
 retriever.close()
