@@ -162,14 +162,14 @@ def test_abbreviation_does_not_end_a_sentence():
 TABLE = "| Code | Meaning |\n|---|---|\n| E03 | too cold |\n| E05 | too hot |\n| E11 | no sun |"
 
 
-def rated_rows(verified, rate):
+def rated_rows(verified, rate, question="What does E05 mean?"):
     """Return a table with codes, reduced by a scorer that rates the header best and all rows the same."""
 
     class FlatScorer(RatingScorer):
         def score_sentences(self, query, candidates, sentences):
             return [np.array([rate if n else 2 * rate for n in range(len(spans))]) for spans in sentences]
 
-    queries = [(Query(text="What does E05 mean?"), "")]
+    queries = [(Query(text=question), "")]
     one = candidate(TABLE, verified=verified)
     (condensed,) = condense(queries, [one], FlatScorer(), split_passage, 0.3, shares_code=shares_code)
     return condensed.passage.text
@@ -180,6 +180,10 @@ def test_row_with_the_code_of_the_question_stays_and_a_header_alone_does_not(ver
     assert "| E05 | too hot |" in rated_rows(verified, 0.4)
     weak = rated_rows(verified, 0.1)
     assert weak == TABLE if verified else "| E05 | too hot |" in weak and "E03" not in weak
+
+
+def test_header_is_not_the_best_sentence_of_a_table():
+    assert rated_rows(verified=False, rate=0.1, question="Why so cold?").endswith("| E03 | too cold |\n…")
 
 
 def test_question_in_a_passage_keeps_its_answer():

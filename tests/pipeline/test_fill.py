@@ -8,6 +8,7 @@ import pytest
 
 from meve import Passage, Retriever, RetrieverConfig
 from meve.components._shared_words import shares_words
+from meve.pipeline import _packing
 from meve.pipeline.phases.fill import FILL, GIVEN, NEAREST, UNRELATED, fill
 from meve.types import Candidate, Query
 from tests.fake_components import make_components
@@ -90,6 +91,17 @@ def test_context_with_many_verified_passages_is_filled_however_sure_the_estimate
     assert sum(p.verified for p in context.passages) == texts
     assert (FILL in {p.origin for p in context.passages}) is is_filled
     assert FILL not in {p.origin for p in bare.passages}
+
+
+@pytest.mark.parametrize(("texts", "by_score"), [(4, False), (3, True)])
+def test_scores_decide_the_order_unless_many_passages_are_verified(texts, by_score, monkeypatch):
+    asked = []
+    monkeypatch.setattr(_packing, "fill", lambda *args, **options: asked.append(options) or fill(*args, **options))
+    places = ("hills", "rocks", "lakes", "trees")[:texts]
+    made = Retriever.from_texts([*(f"blue sky over {p}" for p in places), "blue water"], **make_components())
+    made.engine = replace(made.engine, estimator=Never())
+    made.retrieve("blue sky", threshold=0.6, redundancy=1.0, fallback_floor=0.99)
+    assert [options["by_score"] for options in asked] == [by_score]
 
 
 @pytest.mark.parametrize(
