@@ -1,6 +1,6 @@
 """Pack the candidates of a retrieval, and settle what becomes of a context that isn't sufficient."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -99,7 +99,7 @@ class Packer:
         if self.split is None:
             return candidate
         pieces, headers = find_pieces(candidate.passage.text, self.split)
-        ratings = self._rate(run, candidate, pieces)
+        ratings = self._rate(run, candidate, pieces, headers)
         least = self._least(run) if ratings else float("inf")
         return shorten(
             candidate,
@@ -113,8 +113,11 @@ class Packer:
             pack=lambda passage: self._pack_alone(passage, run.config),
         )
 
-    def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans) -> list[float]:
-        """Return the ratings of a passage's pieces in the readings that scored it; empty if there are none."""
+    def _rate(self, run: Run, candidate: Candidate, pieces: TextSpans, headers: Container[int]) -> list[float]:
+        """Return the ratings of a passage's pieces in the readings that scored it; empty if there are none.
+
+        `headers` has the places of the pieces that are rows of a table.
+        """
         if not getattr(self.scorer, "scores_sentences", False):
             return []
         read = [
@@ -129,7 +132,7 @@ class Packer:
         best = [max(of_piece) for of_piece in zip(*rated, strict=True)]
         if self.shares_code is None or not best:
             return best
-        return put_named_first(best, texts, partial(self.shares_code, run.query.text))
+        return put_named_first(best, texts, headers, partial(self.shares_code, run.query.text))
 
     def _was_read(self, candidate: Candidate) -> bool:
         return self.scorer.name in candidate.scores

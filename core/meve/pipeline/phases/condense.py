@@ -1,6 +1,6 @@
 """Reduce passages to their title and evidence sentences before packing (phase 5, with `packing="sentences"`)."""
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -36,7 +36,7 @@ def condense(
 
     In a verified candidate, the threshold is a share of the best sentence's score, since something in it answers,
     perhaps in several sentences. If its best sentence is below the threshold, it stays whole. Another candidate keeps
-    its best sentence in any case. A sentence with a code of the question is the best one. A row of a table keeps its
+    its best sentence in any case. A row of a table with a code of the question is the best one. A row keeps its
     header, which doesn't count by itself. A question among the sentences keeps the sentence after it.
 
     Args:
@@ -103,16 +103,19 @@ def find_spans(passage: Passage, sentences: Sequence[str]) -> list[tuple[int, in
     return spans
 
 
-def put_named_first(scores: Sequence[float], texts: Sequence[str], is_named: Callable[[str], bool]) -> list[float]:
-    """Return the scores; those of named texts are just above the best of the others.
+def put_named_first(
+    scores: Sequence[float], texts: Sequence[str], rows: Container[int], is_named: Callable[[str], bool]
+) -> list[float]:
+    """Return the scores; those of named rows of tables, given by their places, are just above the best of the others.
 
     A verifier hardly tells the rows of a table apart by a code in them.
 
-    >>> put_named_first([0.25, 0.25, 0.125], ["| E3 |", "| E5 |", "| E7 |"], lambda text: "E5" in text)
+    >>> put_named_first([0.25, 0.25, 0.125], ["| Code |", "| E5 |", "| E7 |"], {1, 2}, lambda text: "E5" in text)
     [0.25, 0.2501, 0.125]
     """
     best = max(scores, default=0.0) + 1e-4
-    return [best if is_named(text) else score for score, text in zip(scores, texts, strict=True)]
+    named = (n in rows and is_named(text) for n, text in enumerate(texts))
+    return [best if is_first else score for score, is_first in zip(scores, named, strict=True)]
 
 
 def _reduce(
@@ -128,7 +131,7 @@ def _reduce(
     own = [scores.get(_key(candidate, n), 0.0) for n in range(len(sentences))]
     own = [0.0 if n in headers.values() else score for n, score in enumerate(own)]
     if is_named is not None:
-        own = put_named_first(own, sentences, is_named)
+        own = put_named_first(own, sentences, headers, is_named)
     best = max(own)
     if candidate.verified and best < threshold:
         return candidate
