@@ -81,10 +81,15 @@ def test_sufficient_context_is_filled_below_a_bound(retriever):
     assert all(p.verified for p in only_verified.passages)
 
 
+def make_with_skies(texts):
+    """Return a retriever over so many texts about a blue sky, and one about water."""
+    skies = [f"blue sky over {place}" for place in ("hills", "rocks", "lakes", "trees")[:texts]]
+    return Retriever.from_texts([*skies, "blue water"], **make_components())
+
+
 @pytest.mark.parametrize(("texts", "is_filled"), [(4, True), (3, False)])
 def test_context_with_many_verified_passages_is_filled_however_sure_the_estimate(texts, is_filled):
-    places = ("hills", "rocks", "lakes", "trees")[:texts]
-    made = Retriever.from_texts([*(f"blue sky over {p}" for p in places), "blue water"], **make_components())
+    made = make_with_skies(texts)
     made.engine = replace(made.engine, estimator=SimpleNamespace(name="sure", threshold=0.5, estimate=lambda *_: 1.0))
     settings = {"threshold": 0.6, "redundancy": 1.0, "fallback_floor": 0.99}
     context, bare = (made.retrieve("blue sky", **settings, fill_below=least) for least in (0.5, 0))
@@ -97,8 +102,7 @@ def test_context_with_many_verified_passages_is_filled_however_sure_the_estimate
 def test_scores_decide_the_order_unless_many_passages_are_verified(texts, by_score, monkeypatch):
     asked = []
     monkeypatch.setattr(_packing, "fill", lambda *args, **options: asked.append(options) or fill(*args, **options))
-    places = ("hills", "rocks", "lakes", "trees")[:texts]
-    made = Retriever.from_texts([*(f"blue sky over {p}" for p in places), "blue water"], **make_components())
+    made = make_with_skies(texts)
     made.engine = replace(made.engine, estimator=Never())
     made.retrieve("blue sky", threshold=0.6, redundancy=1.0, fallback_floor=0.99)
     assert [options["by_score"] for options in asked] == [by_score]

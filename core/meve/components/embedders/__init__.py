@@ -20,7 +20,7 @@ MAX_NAME = 4_096
 PROMPTS = ("query_prompt", "passage_prompt")
 """The arguments of a sentence-transformers embedder for the texts put before a query and a passage."""
 TYPO = 0.75
-"""How similar a name must be to `minilm` or `static` to be taken for a typing error of it, by `difflib`'s ratio."""
+"""The least similarity to `minilm` or `static` of a name that counts as a typing error; the ratio of `difflib`."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
