@@ -38,6 +38,14 @@ def test_repeated_pair_is_scored_once(runtime):
     assert len(runtime.read) == 4
 
 
+def test_verifier_tells_what_it_has_scored(runtime):
+    verifier = CrossEncoderVerifier(runtime, name="counting")
+    verifier.raw_scores("q", ["aa", "b"])
+    assert verifier.has_read("q", ["b", "ccc"]) == [True, False]
+    assert verifier.has_read("other", ["b"]) == [False]
+    assert runtime.read == [("q", "aa"), ("q", "b")]
+
+
 def test_new_calibration_reuses_cached_scores(runtime):
     verifier = CrossEncoderVerifier(runtime, name="counting")
     before = verifier.score("q", ["aa"])

@@ -43,6 +43,16 @@ class TimedScorer:
         return [i for batch in self.batches for i in batch]
 
 
+class CachingScorer(TimedScorer):
+    """A scorer that has the first scores in a cache."""
+
+    def __init__(self, clock, known):
+        super().__init__(clock, {}, {f"c{n:02}": 0.0 for n in range(known)})
+
+    def has_read(self, query, candidates):
+        return [c.id in self.seconds for c in candidates]
+
+
 class TimedVerifier(OverlapVerifier):
     """A verifier that advances a clock for every passage and records the passages."""
 
@@ -138,6 +148,22 @@ class TestBatches:
         assert not [d for d in run_verify(unrelated(20), scorer, deadline).dropped if d.reason == DEADLINE]
         assert [len(batch) for batch in scorer.batches] == [FIRST_BATCH, BATCH, BATCH]
 
+    @pytest.mark.parametrize(("seconds", "batches"), [(9 * EACH, [8, 5]), (3 * EACH, [8])])
+    def test_cached_scores_take_no_time_and_tell_no_pace(self, seconds, batches):
+        """Asked again, a question has as many cached scores as there was time for; four more are read."""
+        clock, deadline = still(seconds)
+        scorer = CachingScorer(clock, known=4)
+        run_verify(unrelated(20), scorer, deadline)
+        assert [len(batch) for batch in scorer.batches] == batches
+
+    @pytest.mark.parametrize(("seconds", "batches"), [(0.5, [["c00"]]), (5, [["c00"], ["c01"]])])
+    def test_long_passage_after_cached_ones_is_not_read_without_time_for_it(self, seconds, batches):
+        clock, deadline = still(seconds)
+        short, long = unrelated(2)
+        scorer = CachingScorer(clock, known=1)
+        run_verify([short, replace(long, passage=long.passage.with_text("word " * 4_000))], scorer, deadline)
+        assert scorer.batches == batches
+
     def test_without_a_deadline_all_candidates_are_scored_in_one_call(self):
         scorer = TimedScorer(FakeClock(), {})
         verify(QUERY, unrelated(20), scorer, 0.5)
@@ -148,7 +174,7 @@ class TestBatches:
         clock, deadline = still(seconds=3.5 * EACH + EACH)
         deadline.start_batch(unrelated(1))
         clock.advance(timedelta(seconds=EACH))
-        deadline.end_batch(unrelated(1))
+        deadline.end_batch()
         assert deadline.has_time_for(candidates) is fits
 
     def test_nothing_fits_when_the_time_is_up(self):
@@ -407,3 +433,13 @@ def test_candidate_without_a_score_keeps_the_reason_for_that():
         unscored = {c.reason for c in trace.candidates if "verifier" not in c.scores}
         assert unscored <= {"deadline", "unlikely", "fill"}
     assert DEADLINE in {c.reason for c in traces[0].candidates}
+
+
+def test_question_asked_again_reads_four_more_whatever_the_time():
+    """The time of cached scores tells nothing about that of others."""
+    retriever = Retriever.from_texts([f"Room {n} seats {n + 3} people." for n in range(20)], embedder="static")
+    scored = []
+    for _ in range(3):
+        context = retriever.retrieve("How many people fit into room 7?", deadline=1e-6, exact=True)
+        scored.append(sum("verifier" in c.scores for c in context.trace.candidates))
+    assert scored == [FIRST_BATCH, 2 * FIRST_BATCH, 3 * FIRST_BATCH]

@@ -70,6 +70,19 @@ def test_sentences_that_are_rated_as_evidence_come_before_neighbours():
     assert shorten(given, pieces, ratings, WordCounter(), 1, least=0.5) is given
 
 
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [(12, "Where is it? Left of it. … And how? So or so."), (8, "… And how? So or so."), (4, "… And how? …")],
+)
+def test_question_in_a_passage_keeps_the_sentence_after_it(tokens, kept):
+    """Rated as evidence alone, questions would take the room of their answers."""
+    text = "Where is it? Left of it. Nothing. And how? So or so."
+    pieces, _ = find_pieces(text, split_sentences)
+    given = Candidate(passage=Passage(id="p", text=text), origin="dense")
+    ratings = [0.8, 0.1, 0.0, 0.9, 0.1]
+    assert shorten(given, pieces, ratings, WordCounter(), tokens, least=0.5, widen=False).passage.text == kept
+
+
 def test_text_without_sentences_is_cut_into_lines_and_words():
     text = "\n".join(f"row {n} " + "value " * 30 for n in range(9))
     pieces, _ = find_pieces(text, split_sentences)

@@ -47,6 +47,12 @@ class TextCache(Generic[V]):
             self.put(computed)
         return [values[key] for key in keys]
 
+    def has(self, keys: Sequence[Texts]) -> list[bool]:
+        """Return for each key whether its value is cached."""
+        hashes = [_hash_texts(key) for key in keys]
+        with self._lock:
+            return [digest in self._values for digest in hashes]
+
     def put(self, values: Mapping[Texts, V]) -> None:
         """Add values by their keys."""
         if self._values.maxsize:

@@ -121,6 +121,11 @@ class VerifierScorer:
         """
         return self.judge(query, candidates)[0]
 
+    def has_read(self, query: Query, candidates: Sequence[Candidate]) -> list[bool]:
+        """Return for each candidate whether the verifier has its score in a cache; False if it doesn't tell."""
+        has_read = getattr(self.verifier, "has_read", None)
+        return has_read(query.text, [c.passage.content for c in candidates]) if has_read else [False] * len(candidates)
+
     def judge(self, query: Query, candidates: Sequence[Candidate]) -> tuple[FloatArray, Mapping[str, FloatArray]]:
         """Return probabilities in [0, 1], shape (n,), and by name the inputs of these scores, each of shape (n,).
 

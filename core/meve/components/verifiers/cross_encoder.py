@@ -243,6 +243,10 @@ class CrossEncoderVerifier:
         """Return how many pieces of each passage weren't read because there were too many; 0 if it isn't known."""
         return self._unread.fetch([(query, text) for text in passages], lambda missing: [0] * len(missing))
 
+    def has_read(self, query: str, passages: Sequence[str]) -> list[bool]:
+        """Return for each passage whether its score is cached, so that scoring it takes hardly any time."""
+        return self._cache.has([(query, text) for text in passages])
+
     def _choose(self, pairs: Sequence[Texts]) -> list[_Chosen]:
         """Return what is read of each pair; the passages of one query in a row are split together."""
         chosen: list[_Chosen] = []

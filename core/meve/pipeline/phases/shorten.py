@@ -110,8 +110,8 @@ def shorten(
         max_tokens: the most tokens of the shortened passage.
         least: the least rating of a piece that is evidence.
         widen: whether to add neighbours where there is evidence too.
-        headers: for rows of tables, the index of the header's piece, which comes with them unless that leaves no room
-            for the best row.
+        headers: for rows of tables, the index of the header's piece. It comes with a row, and the next piece with a
+            question, unless that leaves no room for the best piece.
         pack: returns what is counted for a passage, as it is packed; None for its title and text.
 
     Returns:
@@ -124,8 +124,9 @@ def shorten(
     def add(n: int) -> bool:
         if not 0 <= n < len(pieces) or n in chosen:
             return False
-        with_header = chosen | {n, headers.get(n, n)}
-        for wanted in (with_header, *([] if chosen else [{n}])):
+        is_question = candidate.passage.text[slice(*pieces[n])].endswith("?") and n + 1 < len(pieces)
+        together = chosen | {n, headers.get(n, n), n + is_question}
+        for wanted in (together, *([] if chosen else [{n}])):
             if _tokens(wanted) <= max_tokens:
                 chosen.update(wanted)
                 return True

@@ -54,10 +54,12 @@ def score_batch(
     Raises:
         ModelError: the scorer didn't return one finite score each.
     """
-    size = deadline.start_batch(candidates) if deadline else BATCH
+    if deadline is None:
+        return score_candidates(query, candidates[:BATCH], scorer, threshold)
+    has_read = getattr(scorer, "has_read", None)  # not part of `Scorer`
+    size = deadline.start_batch(candidates, has_read(query, candidates) if has_read else None)
     judged = score_candidates(query, candidates[:size], scorer, threshold)
-    if deadline and judged:
-        deadline.end_batch(judged)
+    deadline.end_batch()
     return judged
 
 
