@@ -107,8 +107,8 @@ class RetrieverConfig:
     the context, all but likely ones. The trace names what was skipped."""
     deadline: float | None = None
     """Phases 2 and 3, further hops and sentence packing: score the likeliest candidates first, and none once this many
-    seconds have passed since the beginning of the retrieval. The first four are always scored. Above 0; None for no
-    deadline.
+    seconds have passed since the beginning of the retrieval. The first four are always scored, or the first alone if it
+    is long. Above 0; None for no deadline.
     """
     hops: int = 1
     """Phase 2: the number of searches in all. From 2 on, the sources are searched again with the question and verified
@@ -137,9 +137,10 @@ class RetrieverConfig:
     [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0
     orders by score."""
     fill: bool = True
-    """Phase 5: fill the rest of the budget of an uncertain context with the next candidates of phase 1, in its order
-    and marked as not verified, so that an uncertain verifier leaves out little that a plain search would return. Only
-    in mode `full` with whole passages, and with `when_insufficient="return"`."""
+    """Phase 5: fill the rest of the budget of an uncertain context with other candidates, marked as not verified: those with
+    the highest scores first, or in the order of phase 1 beside four or more verified ones. So an uncertain verifier
+    leaves out little that a plain search would return. Only in mode `full` with whole passages, and with
+    `when_insufficient="return"`."""
     fill_below: float = 0.83
     """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One with four or more
     verified passages is uncertain too: an answer that stands in several may stand in more. One that isn't sufficient is

@@ -1,4 +1,4 @@
-"""Fill the budget of an uncertain context with the next candidates of phase 1."""
+"""Fill the budget of an uncertain context with candidates that aren't verified."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
