@@ -292,7 +292,7 @@ class TestTextSplitter:
             TextSplitter.from_tokenizer(SimpleNamespace())
 
 
-@pytest.mark.parametrize("name", ["minlm", "minilm2", "Static", "statc"])
+@pytest.mark.parametrize("name", ["minlm", "minilm2", "Static", "statc", "MINILM"])
 def test_typing_error_of_a_shipped_name_is_refused_without_a_hub(name):
     for call in (resolve_embedder, embedder_needs):
         with pytest.raises(ConfigurationError, match=f"embedder '{name}' isn't known: did you mean '(minilm|static)'"):

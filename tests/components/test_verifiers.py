@@ -424,7 +424,7 @@ def test_names_resolve_to_verifiers(bundled: SentenceTransformerEmbedder, folder
 @pytest.mark.parametrize(
     ("given", "says"),
     [(SimpleNamespace(name="x", score=0), "lacks calibration, raw_scores, with_calibration"),
-     (OverlapVerifier, "is a class"), ("", "empty"), (3, "lacks name")],
+     (OverlapVerifier, "is a class"), ("", "empty"), (3, "lacks name"), ("Cosin", "did you mean .cosine.")],
 )  # fmt: skip
 def test_resolving_a_non_verifier_raises(given: object, says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):

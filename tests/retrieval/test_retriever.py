@@ -588,8 +588,17 @@ class TestBadInput:
     def test_lists_of_different_lengths_raise_error(self):
         with pytest.raises(ValidationError, match="ids must have as many items as texts, got 1 ids for 2 texts"):
             Retriever.from_texts([SKY, SEA], ids=["one"], **make_components())
-        with pytest.raises(ValidationError, match="list of texts"):
-            Retriever.from_texts(SKY, **make_components())
+        for texts in (SKY, None, 5):
+            with pytest.raises(ValidationError, match="texts must be a list of texts"):
+                Retriever.from_texts(texts, **make_components())
+        with pytest.raises(ValidationError, match="passages must be a list of passages, got NoneType"):
+            Retriever.from_passages(None, **make_components())
+        with pytest.raises(ValidationError, match="item 0 of metadatas must be a dictionary or None, got 'x'"):
+            Retriever.from_texts([SKY], metadatas=["x"], **make_components())
+
+    def test_device_is_an_option_of_the_verifier(self):
+        with pytest.raises(ConfigurationError, match=r"give verifier=load_verifier\(device=…\)"):
+            Retriever.from_texts([SKY], device="cuda")
         assert len(Retriever.from_texts([SKY, SEA], metadatas=[None, {"n": 1}], **make_components())) == 2
 
     @pytest.mark.parametrize(

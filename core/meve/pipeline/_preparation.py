@@ -158,10 +158,12 @@ def make_passages(
     """Make passages of texts.
 
     Raises:
-        ValidationError: lists of different lengths, or a text instead of a list.
+        ValidationError: lists of different lengths, a text instead of a list, or metadata that are no dictionary.
     """
     if isinstance(texts, str):
         raise ValidationError(f"texts must be a list of texts, got a single text {texts!r:.40}")
+    if not isinstance(texts, Iterable):
+        raise ValidationError(f"texts must be a list of texts, got {type(texts).__name__}")
     listed = list(texts)
     for name, others in (("ids", ids), ("titles", titles), ("metadatas", metadatas)):
         if isinstance(others, str):
@@ -170,6 +172,9 @@ def make_passages(
             raise ValidationError(
                 f"{name} must have as many items as texts, got {len(others)} {name} for {len(listed)} texts"
             )
+    for n, metadata in enumerate(metadatas or ()):
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise ValidationError(f"item {n} of metadatas must be a dictionary or None, got {metadata!r:.40}")
     return [
         Passage(
             id=ids[n] if ids else default_id(n),

@@ -137,9 +137,9 @@ class RetrieverConfig:
     [0, 1] (maximal marginal relevance). It drops none; under a small budget or `limit`, fewer say much the same. 0
     orders by score."""
     fill: bool = True
-    """Phase 5: fill the rest of the budget of an uncertain context with other candidates, marked as not verified: those with
-    the highest scores first, or in the order of phase 1 beside four or more verified ones. So an uncertain verifier
-    leaves out little that a plain search would return. Only in mode `full` with whole passages, and with
+    """Phase 5: fill the rest of the budget of an uncertain context with other candidates, marked as not verified: those
+    with the highest scores first, or in the order of phase 1 beside four or more verified ones. So an uncertain
+    verifier leaves out little that a plain search would return. Only in mode `full` with whole passages, and with
     `when_insufficient="return"`."""
     fill_below: float = 0.83
     """Phase 5: the estimate of sufficiency, in [0, 1], below which a context is uncertain. One with four or more
@@ -298,6 +298,8 @@ def check_option_names(names: Iterable[str], known: Collection[str] = (), of: st
         if name not in known:
             near = find_nearest(str(name), known)
             hint = f"did you mean {near!r}? " if near else ""
+            if name == "device" and "verifier" in known:
+                hint = "give verifier=load_verifier(device=…) instead. "
             raise ConfigurationError(f"unknown option {name!r}{of and f' of {of}'}: {hint}known: {', '.join(known)}")
 
 

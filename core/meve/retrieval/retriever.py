@@ -14,7 +14,7 @@ from meve._warn_once import warn_once
 from meve.calibration.fitting import CalibrationReport, calibrate
 from meve.components.dense import DenseKind, dense_class, make_dense
 from meve.components.lexical import lexical_class, make_lexical
-from meve.errors import ConfigurationError, EmptyCorpusError
+from meve.errors import ConfigurationError, EmptyCorpusError, ValidationError
 from meve.filters import Where, check_where
 from meve.pipeline._preparation import make_passages
 from meve.pipeline.config import Overrides, RetrieverConfig, check_keywords
@@ -124,6 +124,8 @@ class Retriever(EditablePassages, NotPicklable):
             ModelError: a model or a tokenizer that isn't available, or that failed.
         """
         check_keywords(cls.from_passages, options)
+        if not isinstance(passages, Iterable):
+            raise ValidationError(f"passages must be a list of passages, got {type(passages).__name__}")
         listed = list(passages)
         if not listed:
             raise EmptyCorpusError("passages must not be empty: give at least one, or use Retriever.empty()")
@@ -244,7 +246,8 @@ class Retriever(EditablePassages, NotPicklable):
         """Return the contexts of several questions, in their order, over one state of the corpus.
 
         The questions run at the same time, up to 16 of them, and a cross-encoder reads the pairs of all in common
-        batches. A `deadline` begins for each question when that question does.
+        batches. A `deadline` begins for each question when that question does. The first four passages of all questions
+        are read in any case, and together, so each question may wait for those of others.
 
         Args:
             queries: the questions.

@@ -1,11 +1,11 @@
 """Embedders turn text into vectors. Importing this package loads no model and no framework."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeGuard
 
 from meve._extras import Needs
+from meve.components._bundled_names import refuse_typo
 from meve.components._component_check import check_component
 from meve.errors import ConfigurationError
 from meve.ports import Embedder
@@ -19,8 +19,8 @@ MAX_NAME = 4_096
 """The most characters of a model's name or folder."""
 PROMPTS = ("query_prompt", "passage_prompt")
 """The arguments of a sentence-transformers embedder for the texts put before a query and a passage."""
-TYPO = 0.75
-"""The least similarity to `minilm` or `static` of a name that counts as a typing error; the ratio of `difflib`."""
+OTHERS = "a folder, and the name of a sentence-transformers model"
+"""What names an embedder beside the bundled ones."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
@@ -76,7 +76,7 @@ def resolve_embedder(
         return OnnxEmbedder.from_folder(embedder)
     if is_static_model(Path(embedder)):
         return StaticEmbedder.from_folder(embedder)
-    _refuse_typo(embedder)
+    refuse_typo("embedder", embedder, (ACCURATE, FAST), OTHERS)
     from meve.components.embedders.sentence_transformer import SentenceTransformerEmbedder
 
     query_prompt, passage_prompt = ((prompts or {}).get(side) for side in PROMPTS)
@@ -114,13 +114,5 @@ def embedder_needs(name: str | None) -> Needs:
         return {}
     if is_static_model(Path(name)) or is_onnx_embedder(Path(name)):
         return {}
-    _refuse_typo(name)
+    refuse_typo("embedder", name, (ACCURATE, FAST), OTHERS)
     return {"sentence_transformers": "models"}
-
-
-def _refuse_typo(name: str) -> None:
-    if not Path(name).exists() and (meant := get_close_matches(name, (ACCURATE, FAST), n=1, cutoff=TYPO)):
-        raise ConfigurationError(
-            f"embedder {name!r} isn't known: did you mean {meant[0]!r}? Valid are 'minilm', 'static', a folder, and "
-            "the name of a sentence-transformers model"
-        )

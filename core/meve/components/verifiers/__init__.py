@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from meve._extras import Needs
+from meve.components._bundled_names import refuse_typo
 from meve.errors import ConfigurationError
 from meve.ports import Embedder, Verifier
 
@@ -37,7 +38,7 @@ def resolve_verifier(
 
     Raises:
         ConfigurationError: no calibration ships for that embedder's cosine, the object can't be used as a verifier,
-            or the name is empty.
+            or the name is empty or nearly a bundled one.
         MissingExtraError: the model's packages aren't installed.
         ModelNotFoundError: no such model on this machine or on the hub.
         ModelError: the model can't be loaded, or isn't a cross-encoder with one label.
@@ -85,6 +86,7 @@ def _load_cross_encoder(
         raise ConfigurationError(f"verifier must be a model's name or folder, got {name!r:.80}")
     device = None if device is None else str(device)
     if name not in (None, SHIPPED_VERIFIER):
+        refuse_typo("verifier", str(name), (SHIPPED_VERIFIER, "cosine"), "a folder, and the name of a cross-encoder")
         from meve.components.verifiers.cross_encoder import CrossEncoderVerifier
 
         backend: Literal["onnx", "torch"] = "onnx" if _only_onnx(Path(name)) else "torch"
