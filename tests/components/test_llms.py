@@ -114,10 +114,13 @@ def test_transformers_model_is_taken(tmp_path, memory):
         vocab_size=len(tokenizer), n_positions=1_024, n_embd=8, n_layer=1, n_head=1, bos_token_id=2, eos_token_id=3
     )
     model = transformers.GPT2LMHeadModel(config)
+    model.transformer.ln_f.weight.data.zero_()
+    model.transformer.ln_f.bias.data.fill_(1)
+    model.transformer.wte.weight.data[tokenizer.convert_tokens_to_ids("moon")] = 1  # so it says nothing else
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     loaded = TransformersLanguageModel.from_name(str(tmp_path / "model"), max_tokens=4)
-    assert isinstance(loaded("cat moon"), str)
+    assert loaded("cat moon") == "moon moon moon moon"
     assert loaded("cat moon") == TransformersLanguageModel(model.eval(), tokenizer, max_tokens=4)("cat moon")
     with pytest.raises(ValueError, match="prompt must leave 4 of the model's 1024 tokens"):
         loaded("cat " * 1_030)
