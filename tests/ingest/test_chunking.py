@@ -143,6 +143,58 @@ def test_answer_of_several_paragraphs_is_titled_by_its_question():
     ]  # fmt: skip
 
 
+ANSWERED = "Some words on it. " * 5
+
+
+@pytest.mark.parametrize(
+    ("form", "first"),
+    [("**{}**\n\n{}", "**Who"), ("**{}** {}", "**Who"), ("__1. {}__\n{}", "__1."), ("- **{}** {}", "-")],
+)
+def test_emphasised_questions_are_passages_with_their_answers(form, first):
+    text = "# FAQ\n\nSome lead.\n\n" + "\n\n".join(form.format(f"{word} is it?", ANSWERED) for word in ("Who", "Who"))
+    chunks = chunker(tokens=100).split(f"{text}\n\n**Note.** Words after them.", "markdown", "f.md")
+    assert [c.text.split()[0] for c in chunks] == ["Some", first, first, "**Note.**"]
+    assert [c.text.count("Some words") for c in chunks] == [0, 5, 5, 0]
+
+
+@pytest.mark.parametrize(
+    "text", ["**Who is it?**", "**Who** is it?\n\n**What** is it?", "```\n**Who?**\n**What?**\n```"]
+)
+def test_single_or_partly_emphasised_question_is_no_list(text):
+    assert len(chunker(tokens=60).split(f"{text}\n\nLast words of it.", "markdown", "f.md")) == 1
+
+
+WRITTEN = "Some words on it. " * 7
+
+
+def make_thread(between: str, *, sender: str = "From", date: str = "Date") -> str:
+    mails = [
+        f"{sender}: {name}\n{date}: Mon, 3 Feb\n\nHello all,\n\n{WRITTEN}\n\n{name}" for name in ("Ann", "Bob", "Cyd")
+    ]
+    return between.join(mails)
+
+
+@pytest.mark.parametrize(("sender", "date"), [("From", "Date"), ("**From", "**Sent"), ("Von", "Gesendet")])
+@pytest.mark.parametrize("between", ["\n\n", "\n\n---\n\n"])
+@pytest.mark.parametrize("kind", ["text", "markdown"])
+def test_header_of_a_mail_in_a_thread_stays_with_its_text(kind, between, sender, date):
+    """At the end of the passage before, it would tell that its sender wrote that."""
+    chunks = chunker(tokens=50).split(make_thread(between, sender=sender, date=date), kind, "thread.txt")
+    assert [c.text.split("\n")[0] for c in chunks] == [f"{sender}: {name}" for name in ("Ann", "Bob", "Cyd")]
+    assert [c.text.removesuffix("---").split()[-1] for c in chunks] == ["Ann", "Bob", "Cyd"]
+
+
+def test_part_of_a_long_mail_is_titled_by_sender_and_date():
+    text = f"From: Ann\nTo: Bob\nDate: Mon, 3 Feb\n\n{WRITTEN}\n\n{WRITTEN}\n\n# Notes\n\n{WRITTEN}"
+    chunks = chunker(tokens=50).split(text, "markdown", "f.md")
+    assert [c.title for c in chunks] == ["f.md", "f.md › Ann, Mon, 3 Feb", "Notes"]
+
+
+@pytest.mark.parametrize("text", ["From: Oslo\nTo: Bergen", "Date: Mon\n\nFrom: Ann", "```\nFrom: Ann\nDate: Mon\n```"])
+def test_what_is_no_header_of_a_mail_is_not_cut_as_one(text):
+    assert len(chunker(tokens=60).split(f"First words.\n\n{text}\n\nLast words.", "markdown", "f.md")) == 1
+
+
 @pytest.mark.parametrize(
     "text",
     [

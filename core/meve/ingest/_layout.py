@@ -2,12 +2,13 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from meve._tables import is_head, read_csv_rows, split_cells
 from meve.ingest._headings import Outline, line_starts
+from meve.ingest._mail_threads import find_mails
 from meve.ingest._markup import FENCE, LABELLED, mark_comments, mark_rst
 from meve.ingest._questions import find_questions
 
@@ -102,7 +103,7 @@ class Layout:
         self._rank_lines(outline, rst=form == "rst")
         if form != "text":
             self._find_terms(rst=form == "rst")
-        self._find_questions()
+        self._make_entries((*find_questions(self.lines), *find_mails(self.lines)))
         if form == "markdown":
             self._find_tables()
 
@@ -177,11 +178,11 @@ class Layout:
                     start.rank = (ENTRY, min(start.depth, MAX_DEPTH))
             line.term = term
 
-    def _find_questions(self) -> None:
-        """Make each question with its answer an entry, and the question the term of the answer's later lines."""
-        for first, answer, end, question in find_questions(self.lines):
+    def _make_entries(self, found: Iterable[tuple[int, int, int, str]]) -> None:
+        """Make each question with its answer an entry, and each mail; their titles are terms of the later lines."""
+        for first, answer, end, title in found:
             start, outer = self.lines[first], self.lines[first].term
-            term = Term(title=question, depth=start.depth, outer=outer)
+            term = Term(title=title, depth=start.depth, outer=outer)
             for line in self.lines[first + 1 : end]:
                 line.term = term if line.term is outer else line.term
             for line in self.lines[first + 1 : answer + 1]:

@@ -1,4 +1,4 @@
-"""Finds questions with their answers in a text, as in "Q: How …?" and "A: By …" on the next line."""
+"""Finds questions with their answers in a text, as in "Q: How …?" and "A: By …", or "**How …?**" and what follows."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,8 @@ from typing import Protocol
 
 QUESTION = re.compile(r"\s*(?:\*\*|__)?Q(?:uestion)?\s?\d*(?:\*\*|__)?[.:)]\s*(\S.*)")
 ANSWER = re.compile(r"\s*(?:\*\*|__)?A(?:nswer)?\s?\d*(?:\*\*|__)?[.:)]")
-
+EMPHASISED = re.compile(r"\s*(?:[-+*]\s+|\d+[.)]\s+)?(\*\*|__)(?=\S)((?:(?!\1).)*\?)\1(\s.*|$)")
+"""A question all emphasised at the beginning of its line, perhaps an item of a list, and what follows it there."""
 
 TITLE = re.compile(r"\s*\S.{0,78}[^\s.!?:;]\s*$")
 """A line that may be the title of a list: short, and no sentence."""
@@ -53,15 +54,21 @@ def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]
 def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:
     marks = [n for n, line in enumerate(lines) if line.is_heading or _asks(line)]
     for number, following in pairwise([*marks, len(lines)]):
-        asked = None if lines[number].is_heading else QUESTION.match(lines[number].text)
-        answer = next((n for n in range(number + 1, following) if ANSWER.match(lines[n].text)), None)
-        if asked is None or answer is None:
+        if lines[number].is_heading:
+            continue
+        if asked := QUESTION.match(lines[number].text):
+            question, answers = asked[1], (n for n in range(number + 1, following) if ANSWER.match(lines[n].text))
+        elif asked := EMPHASISED.match(lines[number].text):
+            first = number if asked[3].strip() else number + 1
+            question, answers = asked[2], (n for n in range(first, following) if lines[n].text.strip())
+        answer = next(answers, None)
+        if answer is None:
             continue
         end, depth = following, lines[number].depth
         if following == len(lines) or lines[following].is_heading:
             paragraphs = (n for n in range(answer + 1, following) if lines[n].after_blank and lines[n].depth <= depth)
             end = next(paragraphs, following)
-        yield number, answer, end, asked[1].strip("*_ ")
+        yield number, answer, end, question.strip("*_ ")
 
 
 def _may_be_title(line: AskedLine) -> bool:
@@ -69,4 +76,4 @@ def _may_be_title(line: AskedLine) -> bool:
 
 
 def _asks(line: AskedLine) -> bool:
-    return not line.in_fence and QUESTION.match(line.text) is not None
+    return not line.in_fence and bool(QUESTION.match(line.text) or EMPHASISED.match(line.text))

@@ -14,6 +14,7 @@ from meve.ingest._grammars import load_grammar
 from meve.ingest._headings import Heading, Outline, markdown_outline, rst_outline
 from meve.ingest._layout import Form, Layout
 from meve.ingest._line_cutter import SECTION_SHARE, LineCutter
+from meve.ingest._mail_threads import has_mails
 from meve.ingest._markup import hide_unclosed_fences
 from meve.ingest._questions import lists_questions
 from meve.ingest._slices import iter_slices
@@ -238,7 +239,7 @@ def _find_form(text: str, kind: FileKind, name: str) -> Form | None:
         return None
     if name.lower().endswith(TABLES) and read_csv_rows(text.split("\n"))[0]:
         return "csv"
-    return "text" if lists_questions(text) else None
+    return "text" if lists_questions(text) or has_mails(text) else None
 
 
 def _read_outline(text: str, form: Form, front: int, name: str) -> Outline:

@@ -1,0 +1,60 @@
+"""Finds the headers of mails within a text, as exported or copied threads have them."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from meve.ingest._questions import AskedLine
+
+_SENDERS, _DATES = "From|Von|De", "Date|Sent|Datum|Gesendet"
+_OTHERS = "To|Cc|Bcc|Reply-To|Subject|An|Betreff|Objet"
+FIELD = re.compile(rf"[ >]*(?:\*\*|\*)?({_SENDERS}|{_DATES}|{_OTHERS}):(?:\*\*|\*)?\s+(\S.*)")
+"""A line of a header, in English, German or French, and its value; perhaps quoted, or with an emphasised name."""
+GREETING = re.compile(r"[^.?:]{1,40}[,!]\s*$")
+"""A short line such as "Hello all,"."""
+
+
+def has_mails(text: str) -> bool:
+    """Return whether a text has the header of a mail: the sender, and beside it the date."""
+    kinds = [_find_kind(line) for line in text.split("\n")]
+    return any({"sender", "date"} <= {*kinds[n : n + 4]} for n, kind in enumerate(kinds) if kind)
+
+
+def find_mails(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:
+    """Yield for each mail the numbers of the first line of its header, of its text, and of the line after the mail.
+
+    The fourth value is the sender with the date. The header has both in adjacent lines. A greeting doesn't count as
+    text, and a mail ends at a heading.
+    """
+    starts = [n for n, line in enumerate(lines) if _find_kind(line.text) and not _continues(lines, n)]
+    headers = []
+    for start in starts:
+        last = start
+        while last + 1 < len(lines) and _continues(lines, last + 1):
+            last += 1
+        fields = {_find_kind(line.text): _find_value(line.text) for line in lines[start : last + 1]}
+        if "sender" in fields and "date" in fields and not lines[start].in_fence:
+            headers.append((start, last + 1, f"{fields['sender']}, {fields['date']}"))
+    for n, (start, body, title) in enumerate(headers):
+        following = headers[n + 1][0] if n + 1 < len(headers) else len(lines)
+        end = next((number for number in range(body, following) if lines[number].is_heading), following)
+        if body < end and GREETING.match(lines[body].text):
+            body += 1
+        yield start, min(body, end - 1), end, title
+
+
+def _continues(lines: Sequence[AskedLine], number: int) -> bool:
+    """Return whether a line is one of a header, and so is the line above it."""
+    above, line = lines[number - 1] if number else None, lines[number]
+    is_field = above is not None and _find_kind(above.text) is not None and not line.after_blank
+    return is_field and _find_kind(line.text) is not None
+
+
+def _find_kind(line: str) -> str | None:
+    if not (found := FIELD.match(line)):
+        return None
+    return "sender" if found[1] in _SENDERS.split("|") else "date" if found[1] in _DATES.split("|") else found[1]
+
+
+def _find_value(line: str) -> str:
+    found = FIELD.match(line)
+    return found[2].strip() if found else ""
