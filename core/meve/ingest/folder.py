@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = getLogger("meve.ingest")
 
-VERSION = 8
+VERSION = 9
 """The version of the splitting rules; a new version makes the next run read all files again."""
 FRESH_NS = 2_000_000_000
 """The coarsest time resolution of a file system (FAT), in nanoseconds."""
