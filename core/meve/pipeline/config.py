@@ -163,6 +163,9 @@ class RetrieverConfig:
     `raise` raises `InsufficientContextError`. In modes without verification no context is sufficient and no passage
     verified."""
     mode: Mode = "full"
+    """The phases that run. `full` runs all; `no_verification` takes passages of the fallback; `no_fallback` takes
+    verified ones only; `standard_rag` fills the budget with candidates in the order of their cosines, whichever source
+    found them; `no_rag` returns no passages. See `meve.evaluation.systems` for plain searches to compare with."""
     separator: str = "\n\n"
     """Phase 5: the text between passages; its tokens count."""
     citations: bool = False
