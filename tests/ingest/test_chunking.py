@@ -190,9 +190,25 @@ def test_part_of_a_long_mail_is_titled_by_sender_and_date():
     assert [c.title for c in chunks] == ["f.md", "f.md › Ann, Mon, 3 Feb", "Notes"]
 
 
-@pytest.mark.parametrize("text", ["From: Oslo\nTo: Bergen", "Date: Mon\n\nFrom: Ann", "```\nFrom: Ann\nDate: Mon\n```"])
-def test_what_is_no_header_of_a_mail_is_not_cut_as_one(text):
-    assert len(chunker(tokens=60).split(f"First words.\n\n{text}\n\nLast words.", "markdown", "f.md")) == 1
+def test_greeting_of_a_mail_stays_with_its_text():
+    text = f"From: Ann\nDate: Mon\n\nHello all,\n\n{WRITTEN}{WRITTEN}"
+    assert "Some words" in chunker(tokens=34).split(text, "markdown", "f.md")[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "passages"),
+    [
+        ("From: Oslo\nTo: Bergen", 1),
+        ("Date: Mon\n\nFrom: Ann", 1),
+        ("```\nFrom: Ann\nDate: Mon\n```", 1),
+        ("From: Ann\nDate: Mon", 2),
+    ],
+)
+def test_what_is_no_header_of_a_mail_is_not_cut_as_one(text, passages):
+    whole = f"{WRITTEN}\n\n{text}\n\n{WRITTEN}"
+    assert len(chunker(tokens=80).split(whole, "markdown", "f.md")) == passages
+    titles = {c.title for c in chunker(tokens=20).split(whole, "markdown", "f.md")}
+    assert titles == ({"f.md"} if passages == 1 else {"f.md", "f.md › Ann, Mon"})
 
 
 @pytest.mark.parametrize(
