@@ -184,10 +184,13 @@ def test_header_of_a_mail_in_a_thread_stays_with_its_text(kind, between, sender,
     assert [c.text.removesuffix("---").split()[-1] for c in chunks] == ["Ann", "Bob", "Cyd"]
 
 
-def test_part_of_a_long_mail_is_titled_by_sender_and_date():
-    text = f"From: Ann\nTo: Bob\nDate: Mon, 3 Feb\n\n{WRITTEN}\n\n{WRITTEN}\n\n# Notes\n\n{WRITTEN}"
+@pytest.mark.parametrize(
+    ("after", "title"), [("# Notes", "Notes"), ("* * *", "f.md › Ann, Mon, 3 Feb"), ("***", "f.md")]
+)
+def test_part_of_a_long_mail_is_titled_by_sender_and_date(after, title):
+    text = f"From: Ann\nTo: Bob\nDate: Mon, 3 Feb\n\n{WRITTEN}\n\n{WRITTEN}\n\n{after}\n\n{WRITTEN}"
     chunks = chunker(tokens=50).split(text, "markdown", "f.md")
-    assert [c.title for c in chunks] == ["f.md", "f.md › Ann, Mon, 3 Feb", "Notes"]
+    assert [c.title for c in chunks] == ["f.md", "f.md › Ann, Mon, 3 Feb", title]
 
 
 def test_greeting_of_a_mail_stays_with_its_text():

@@ -9,6 +9,7 @@ _SENDERS, _DATES = "From|Von|De", "Date|Sent|Datum|Gesendet"
 _OTHERS = "To|Cc|Bcc|Reply-To|Subject|An|Betreff|Objet"
 FIELD = re.compile(rf"[ >]*(?:\*\*|\*)?({_SENDERS}|{_DATES}|{_OTHERS}):(?:\*\*|\*)?\s+(\S.*)")
 """A line of a header, in English, German or French, and its value; perhaps quoted, or with an emphasised name."""
+RULE = re.compile(r"\s*([-=_*])\1{2,}\s*$")
 GREETING = re.compile(r"[^.?:]{1,40}[,!]\s*$")
 """A short line such as "Hello all,"."""
 
@@ -23,7 +24,7 @@ def find_mails(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]
     """Yield for each mail the numbers of the first line of its header, of its text, and of the line after the mail.
 
     The fourth value is the sender with the date. The header has both in adjacent lines. A greeting doesn't count as
-    text, and a mail ends at a heading.
+    text. A mail ends at a heading, and the last one also at a line such as `---`.
     """
     starts = [n for n, line in enumerate(lines) if _find_kind(line.text) and not _continues(lines, n)]
     headers = []
@@ -35,8 +36,10 @@ def find_mails(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]
         if "sender" in fields and "date" in fields and not lines[start].in_fence:
             headers.append((start, last + 1, f"{fields['sender']}, {fields['date']}"))
     for n, (start, body, title) in enumerate(headers):
-        following = headers[n + 1][0] if n + 1 < len(headers) else len(lines)
-        end = next((number for number in range(body, following) if lines[number].is_heading), following)
+        is_last = n + 1 == len(headers)
+        following = len(lines) if is_last else headers[n + 1][0]
+        bounds = (k for k in range(body, following) if lines[k].is_heading or (is_last and RULE.match(lines[k].text)))
+        end = next(bounds, following)
         if body < end and GREETING.match(lines[body].text):
             body += 1
         yield start, min(body, end - 1), end, title
