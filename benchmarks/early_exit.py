@@ -11,6 +11,7 @@ that is lost, and the layers computed per candidate, as a share of those of the 
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,6 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from benchmarks.equal_tokens import with_indexes
 from meve._formulas import log_odds
 from meve.components.embedders import resolve_embedder
-from meve.components.lexical.analyzers import content_words
 from meve.components.tokenizers import resolve_tokens
 from meve.components.verifiers import load_verifier
 from meve.evaluation._model_caches import DiskCachedEmbedder, SharedVerifier
@@ -33,6 +33,7 @@ from meve.evaluation.datasets import read_set
 from meve.evaluation.experiments._experiment import CACHE, SEED
 from meve.evaluation.types import SharedComponents
 from meve.types import FloatArray
+from recipes.prior.fit import Watcher
 
 QUESTIONS = {"2wiki": 100, "hotpotqa": 100, "musique": 50, "nq_open": 60}
 LOST = 0.01
@@ -48,20 +49,18 @@ def read_candidates(data: Path, cache: Path) -> tuple[list[tuple[str, str]], Flo
         verifier=SharedVerifier(load_verifier()),
         tokens=resolve_tokens(None),
     )
+    watcher = Watcher()
     pairs, inputs, probabilities, sets = [], [], [], []
     for name, count in QUESTIONS.items():
         dataset = read_set(name, data)
         contents = {p.id: p.content for p in dataset.passages}
         questions = list(sample_questions(dataset.questions, count, SEED))
         for indexed, question in with_indexes(dataset, questions, components):
-            context = indexed.retriever.retrieve(question.text, exact=True, redundancy=1.0, mode="no_fallback")
-            judged = [c for c in context.trace.candidates if "verifier" in c.scores]
-            cosines = np.array([c.scores.get("passage_cosine", c.scores["cosine"]) for c in judged])
-            wanted = set(content_words(question.text))
-            for candidate, cosine in zip(judged, cosines, strict=True):
-                covered = len(wanted & set(content_words(contents[candidate.id]))) / max(len(wanted), 1)
-                words = candidate.scores.get("keywords", 0.0)
-                inputs.append([cosine, cosine / max(cosines.max(), 1e-6), words, covered])
+            retriever = indexed.retriever
+            retriever.engine = replace(retriever.engine, prior=watcher)
+            trace = retriever.retrieve(question.text, redundancy=1.0, mode="no_fallback").trace
+            for candidate in trace.candidates:
+                inputs.append(watcher.seen[candidate.id])
                 pairs.append((question.text, contents[candidate.id]))
                 probabilities.append(candidate.scores["verifier"])
                 sets.append(name)
