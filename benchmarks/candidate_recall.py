@@ -56,7 +56,7 @@ def main() -> None:
         hits = best_passages(passages, [row["question"] for row in rows], embedders, arguments.cache / CACHE)
         gold = [frozenset(p.id for p in passages if is_gold(p, row)) for row in rows]
         for k in REACH:
-            cells = [np.mean([bool(found) for found in find(hits, gold, c, k)]) for c in columns]
+            cells = [np.mean([bool(own) for own in find_gold(hits, gold, c, k)]) for c in columns]
             print(f"{'manuals':<10}{k:>4}" + "".join(f"{cell:>22.3f}" for cell in cells), flush=True)
 
 
@@ -78,11 +78,11 @@ def best_passages(passages: Sequence[Passage], questions: Sequence[str], embedde
 
 def recall(hits: Hits, gold: Sequence[frozenset[str]], sources: str, k: int) -> float:
     """Return the mean share of the gold among the first k of each source."""
-    found = find(hits, gold, sources, k)
-    return float(np.mean([len(own) / len(wanted) for own, wanted in zip(found, gold, strict=True)]))
+    reached = find_gold(hits, gold, sources, k)
+    return float(np.mean([len(own) / len(wanted) for own, wanted in zip(reached, gold, strict=True)]))
 
 
-def find(hits: Hits, gold: Sequence[frozenset[str]], sources: str, k: int) -> list[frozenset[str]]:
+def find_gold(hits: Hits, gold: Sequence[frozenset[str]], sources: str, k: int) -> list[frozenset[str]]:
     """Return for each question the gold among the first k of each source."""
     brought = [hits[source] for source in sources.split(" + ")]
     return [wanted & {i for source in brought for i in source[n][:k]} for n, wanted in enumerate(gold)]

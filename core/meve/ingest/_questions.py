@@ -17,7 +17,7 @@ FEWEST = 2
 """The questions that make a text a list of questions."""
 
 
-class AskedLine(Protocol):
+class TextLine(Protocol):
     """A line, as `meve.ingest._layout.Line`."""
 
     text: str
@@ -36,7 +36,7 @@ def lists_questions(text: str) -> bool:
     return sum(QUESTION.match(line) is not None for line in lines) >= FEWEST and any(map(ANSWER.match, lines))
 
 
-def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]]:
+def find_questions(lines: Sequence[TextLine]) -> list[tuple[int, int, int, str]]:
     """Return for each question the numbers of its line, of the first line of its answer, and of the line after it.
 
     The fourth value is the question. An answer ends at the next question or heading. After the last question it ends at
@@ -51,7 +51,7 @@ def find_questions(lines: Sequence[AskedLine]) -> list[tuple[int, int, int, str]
     return [(above, *first[1:]) if above >= 0 and _may_be_title(lines[above]) else first, *others]
 
 
-def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str]]:
+def _find_pairs(lines: Sequence[TextLine]) -> Iterator[tuple[int, int, int, str]]:
     marks = [n for n, line in enumerate(lines) if line.is_heading or _asks(line)]
     for number, following in pairwise([*marks, len(lines)]):
         if lines[number].is_heading:
@@ -71,9 +71,9 @@ def _find_pairs(lines: Sequence[AskedLine]) -> Iterator[tuple[int, int, int, str
         yield number, answer, end, question.strip("*_ ")
 
 
-def _may_be_title(line: AskedLine) -> bool:
+def _may_be_title(line: TextLine) -> bool:
     return line.after_blank and not (line.is_heading or line.in_fence) and TITLE.match(line.text) is not None
 
 
-def _asks(line: AskedLine) -> bool:
+def _asks(line: TextLine) -> bool:
     return not line.in_fence and bool(QUESTION.match(line.text) or EMPHASISED.match(line.text))

@@ -20,7 +20,7 @@ MAX_NAME = 4_096
 PROMPTS = ("query_prompt", "passage_prompt")
 """The arguments of a sentence-transformers embedder for the texts put before a query and a passage."""
 OTHERS = "a folder, and the name of a sentence-transformers model"
-"""What names an embedder beside the bundled ones."""
+"""What else an embedder's name can be, for an error."""
 SHIPPED = ("meve-minilm-1", "meve-static-1")
 """The names of the embedders that ship with MeVe."""
 
